@@ -1,0 +1,40 @@
+"""File names are bytes. This module is the one place that turns them into text and back.
+
+The text form is valid UTF-8 and reversible: a byte that is not part of a UTF-8 character is
+written ``\\xNN``, control characters likewise, and a backslash is doubled. It is used in JSON,
+tables, labels and messages; the bytes themselves stay in the catalog and in archives.
+"""
+
+from __future__ import annotations
+
+import re
+
+from lifecycle.errors import UsageError
+
+_UNSAFE = re.compile(r"[\\\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_ESCAPE = re.compile(rb"\\(?:\\|x([0-9a-f]{2}))")
+
+
+def _escape(match: re.Match[str]) -> str:
+    char = match[0]
+    if char == "\\":
+        return "\\\\"
+    raw = bytes([ord(char) - 0xDC00]) if "\udc80" <= char <= "\udcff" else char.encode("utf-8", "surrogatepass")
+    return "".join(f"\\x{byte:02x}" for byte in raw)
+
+
+def show_name(raw: bytes) -> str:
+    """Text of a name or path; ``parse_name`` gives the same bytes back."""
+    return _UNSAFE.sub(_escape, raw.decode("utf-8", "surrogateescape"))
+
+
+def parse_name(text: str) -> bytes:
+    """Bytes of a text made by ``show_name``. Raises UsageError on a lone backslash."""
+
+    def unescape(match: re.Match[bytes]) -> bytes:
+        return b"\\" if match[1] is None else bytes([int(match[1], 16)])
+
+    raw = text.encode("utf-8", "surrogateescape")
+    if b"\\" in _ESCAPE.sub(b"", raw):
+        raise UsageError(f"name {text!r}: a backslash must be doubled or start \\xNN", hint=r"write \\ for a backslash")
+    return _ESCAPE.sub(unescape, raw)

@@ -1,0 +1,125 @@
+"""The typed policy: what the rest of the program is given after the YAML has been read and checked.
+
+Values only. ``at`` maps the name of a figure (``"warm_after"``) to the file and line it was written in, so that
+every reason can name its rule. Built by ``lifecycle.policy.load``; never by hand outside tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+
+from lifecycle.model import RuleRef, TierName
+
+
+class ExpireFrom(StrEnum):
+    WRITE = "write"  # the segment's own last write
+    JOB = "job"  # the last write of the job's newest segment, at most three times expire_after
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassRule:
+    """The figures of one class for one team, platform's and team's put together."""
+
+    name: str
+    warm_after: timedelta | None
+    cold_after: timedelta | None
+    expire_after: timedelta | None  # None: kept for ever
+    expire_from: ExpireFrom
+    at: Mapping[str, RuleRef]  # "name", "warm_after", "cold_after", "expire_after", "expire_from"
+
+    def after(self, tier: TierName) -> timedelta | None:
+        """The age at which this class belongs in ``tier``; None when it never does."""
+        return {TierName.WARM: self.warm_after, TierName.COLD: self.cold_after}.get(tier)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchRule:
+    """One ``match`` list of a class, tried in order; the last class of a policy has none and takes the rest."""
+
+    class_name: str
+    patterns: tuple[str, ...]  # gitignore patterns or LABEL:GLOB
+    at: RuleRef
+    pattern_at: tuple[RuleRef, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeRule:
+    below_bytes: int
+    target_bytes: int
+    window_days: int = 1
+    at: RuleRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierRule:
+    """A warm or cold tier. Hot has no rule of its own yet: it is the sources."""
+
+    name: TierName
+    path: str
+    zstd_level: int
+    merge: MergeRule
+    at: Mapping[str, RuleRef]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceRule:
+    name: str
+    path: str
+    under: str  # "{team}/{job}" or "": the folders above what the layouts read
+    layouts: tuple[str, ...]  # built-in names or own patterns, tried in order
+    settle: timedelta
+    release_after: timedelta  # how long a renamed original waits where writers cannot be seen
+    exclude: tuple[str, ...]
+    mounts: tuple[str, ...]  # devices below the root that may be entered, relative paths
+    each_node: bool
+    labels: Mapping[str, str]
+    at: Mapping[str, RuleRef]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamRule:
+    name: str
+    aliases: tuple[str, ...]
+    classes: Mapping[str, ClassRule]
+    contacts: tuple[str, ...] = ()
+    at: RuleRef | None = None  # None: the team has no file and takes the platform's figures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    digest: str  # hex, of the text before ${VAR}; shown by its first six characters
+    files: tuple[tuple[str, str], ...]  # (name as shown, text), what the catalog keeps under the digest
+    catalog_url: str
+    timezone: str
+    sources: tuple[SourceRule, ...]
+    tiers: Mapping[TierName, TierRule]  # warm and cold as far as there are any
+    matches: tuple[MatchRule, ...]
+    classes: Mapping[str, ClassRule]  # the platform's figures, in order
+    teams: Mapping[str, TeamRule]  # by name; aliases are resolved by ``team_of``
+    grace: timedelta
+    grace_at: RuleRef | None
+    aliases: Mapping[str, str] = field(default_factory=dict)
+
+    def team_of(self, name: str) -> str:
+        """The team a folder name means: itself, or the team it is an alias of."""
+        return self.aliases.get(name, name)
+
+    def is_listed(self, team: str) -> bool:
+        """With no team listed at all, every folder is a team and none is unlisted."""
+        return not self.teams or team in self.teams
+
+    def rule_for(self, team: str, class_name: str) -> ClassRule | None:
+        """The figures for a team's class; None when policy no longer knows the class (then it is kept)."""
+        own = self.teams.get(team)
+        return (own.classes if own else self.classes).get(class_name)
+
+    def tier_at(self, rule: ClassRule, age: timedelta) -> TierName:
+        """The tier that a segment of this age belongs in; tiers that are not there are passed over."""
+        for tier in (TierName.COLD, TierName.WARM):
+            limit = rule.after(tier)
+            if tier in self.tiers and limit is not None and age >= limit:
+                return tier
+        return TierName.HOT
