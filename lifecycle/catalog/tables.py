@@ -54,7 +54,7 @@ jobs = Table(
     Column("name", Text, nullable=False),
     Column("last_write_ns", BigInteger, nullable=False, server_default="0"),
     UniqueConstraint("team_id", "name"),
-    Index("ix_jobs_last_write_ns", "last_write_ns"),
+    Index("ix_jobs_last_write_ns", "team_id", "last_write_ns"),
 )  # fmt: skip
 
 # One row for each distinct set of labels of a job. rank is NULL where unknown; other unknown labels are ''.
@@ -164,9 +164,10 @@ _opening = text("original = 'open'")
 _stored = text("archive_id IS NOT NULL")
 Index("uq_segments_present_name", segments.c.directory_id, segments.c.name, unique=True, sqlite_where=_present, postgresql_where=_present)
 Index("ix_segments_inode", segments.c.place_id, segments.c.inode, sqlite_where=_present, postgresql_where=_present)
-Index("ix_segments_due", segments.c.class_id, segments.c.last_write_ns, sqlite_where=_due, postgresql_where=_due)
-Index("ix_segments_live_age", segments.c.class_id, segments.c.last_write_ns, sqlite_where=_live, postgresql_where=_live)
+Index("ix_segments_due", segments.c.team_id, segments.c.class_id, segments.c.last_write_ns, sqlite_where=_due, postgresql_where=_due)
+Index("ix_segments_live_age", segments.c.team_id, segments.c.class_id, segments.c.last_write_ns, sqlite_where=_live, postgresql_where=_live)
 Index("ix_segments_live_job", segments.c.job_id, segments.c.class_id, sqlite_where=_live, postgresql_where=_live)
+Index("ix_segments_job_id", segments.c.job_id)  # all of a job, whatever became of it: ls, restore, search
 Index("ix_segments_open", segments.c.place_id, sqlite_where=_opening, postgresql_where=_opening)
 Index("ix_segments_archive", segments.c.archive_id, sqlite_where=_stored, postgresql_where=_stored)
 Index("ix_segments_companion", segments.c.companion_of, sqlite_where=text("companion_of IS NOT NULL"), postgresql_where=text("companion_of IS NOT NULL"))
@@ -198,7 +199,7 @@ archives = Table(
     Column("removed_ns", BigInteger),
     Column("verified_ns", BigInteger),
     UniqueConstraint("place_id", "key"),
-    Index("ix_archives_due", "tier", "class_id", "newest_write_ns", sqlite_where=text("state = 'live'"), postgresql_where=text("state = 'live'")),
+    Index("ix_archives_due", "tier", "team_id", "class_id", "newest_write_ns", sqlite_where=text("state = 'live'"), postgresql_where=text("state = 'live'")),
     Index("ix_archives_unfinished", "state", sqlite_where=text("state IN ('superseded', 'recorded', 'quarantined')"), postgresql_where=text("state IN ('superseded', 'recorded', 'quarantined')")),
 )  # fmt: skip
 # Which archives an archive took its members from.
