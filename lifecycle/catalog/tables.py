@@ -107,6 +107,9 @@ directories = Table(
     Column("files", Integer, nullable=False, server_default="0"),
     Column("foreign_files", Integer, nullable=False, server_default="0"),
     Column("foreign_bytes", BigInteger, nullable=False, server_default="0"),
+    # of the foreign ones, those that a layout claims by name and whose content is no log
+    Column("binary_files", Integer, nullable=False, server_default="0"),
+    Column("binary_bytes", BigInteger, nullable=False, server_default="0"),
     UniqueConstraint("place_id", "path"),
 )  # fmt: skip
 
@@ -162,6 +165,8 @@ _due = text("original = 'settled' AND archive_id IS NULL")
 _live = text("marked = 0 AND tier IS NOT NULL")
 _opening = text("original = 'open'")
 _stored = text("archive_id IS NOT NULL")
+_missing = text("original = 'missing'")
+_staying = text("stay_until_ns IS NOT NULL")
 Index("uq_segments_present_name", segments.c.directory_id, segments.c.name, unique=True, sqlite_where=_present, postgresql_where=_present)
 Index("ix_segments_inode", segments.c.place_id, segments.c.inode, sqlite_where=_present, postgresql_where=_present)
 Index("ix_segments_due", segments.c.team_id, segments.c.class_id, segments.c.last_write_ns, sqlite_where=_due, postgresql_where=_due)
@@ -169,6 +174,8 @@ Index("ix_segments_live_age", segments.c.team_id, segments.c.class_id, segments.
 Index("ix_segments_live_job", segments.c.job_id, segments.c.class_id, sqlite_where=_live, postgresql_where=_live)
 Index("ix_segments_job_id", segments.c.job_id)  # all of a job, whatever became of it: ls, restore, search
 Index("ix_segments_open", segments.c.place_id, sqlite_where=_opening, postgresql_where=_opening)
+Index("ix_segments_missing", segments.c.place_id, sqlite_where=_missing, postgresql_where=_missing)
+Index("ix_segments_stay", segments.c.place_id, sqlite_where=_staying, postgresql_where=_staying)
 Index("ix_segments_archive", segments.c.archive_id, sqlite_where=_stored, postgresql_where=_stored)
 Index("ix_segments_companion", segments.c.companion_of, sqlite_where=text("companion_of IS NOT NULL"), postgresql_where=text("companion_of IS NOT NULL"))
 
