@@ -131,6 +131,12 @@ class AlreadyExists(LifecycleError):
     consequence = Consequence.SKIP
 
 
+class CatalogBusy(LifecycleError):
+    """Another process kept the catalog locked for longer than we wait; nothing was written."""
+
+    consequence: ClassVar[Consequence] = Consequence.RETRY
+
+
 class Damaged(LifecycleError):
     """Stored bytes do not agree with what was recorded: archive, manifest, index, event chain, catalog."""
 
