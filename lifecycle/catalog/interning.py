@@ -18,7 +18,7 @@ _CACHE_LIMIT: Final = 200_000  # entries of one kind; a full cache starts anew, 
 
 
 class Interner:
-    """Ids of words. Each method takes the connection of the caller's write transaction; a second call costs a look-up."""
+    """Ids of words. Methods take the connection of the caller's write transaction; a second call costs a look-up."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._ids: dict[tuple[Any, ...], int] = {}

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from lifecycle.catalog.bulk import bind, insert_rows
 from lifecycle.model import PlaceKind, TierName
@@ -65,7 +65,8 @@ def ensure_place(
     """
     place = find_place(conn, kind, name, host)
     if place is None:
-        insert_rows(conn, "places", ("kind", "name", "host", "root", "tier", "uid"), [(kind.value, name, host, root, tier.value, uid)])  # fmt: skip
+        columns = ("kind", "name", "host", "root", "tier", "uid")
+        insert_rows(conn, "places", columns, [(kind.value, name, host, root, tier.value, uid)])
     elif (place.root, place.tier) != (root, tier):
         conn.exec_driver_sql(
             bind(conn, "UPDATE places SET root = ?, tier = ? WHERE id = ?"), (root, tier.value, place.id)
@@ -141,7 +142,7 @@ def findings(conn: Connection, place_id: int | None = None) -> list[Finding]:
     ]
 
 
-def _place(row: Row[Any]) -> Place:
+def _place(row: Sequence[Any]) -> Place:
     return Place(
         id=row[0], kind=PlaceKind(row[1]), name=row[2], host=row[3], root=row[4], tier=TierName(row[5]), uid=row[6],
         generation=row[7], chain_seq=row[8], chain_head=row[9], state=row[10], state_text=row[11],

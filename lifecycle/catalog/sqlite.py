@@ -25,8 +25,34 @@ QUICK_CHECK_BYTES: Final = 64 * 2**20  # up to this size every page is looked at
 
 # Locks and flushes of these are not what SQLite needs, whoever mounts them (bug case B18).
 _NETWORK_TYPES: Final = frozenset(
-    "9p afs beegfs beegfs_nodev ceph cifs coda davfs gfs2 glusterfs gpfs lustre ncpfs nfs nfs3 nfs4 ocfs2 orangefs pvfs2 "
-    "quobyte smb smb2 smb3 smbfs virtiofs wekafs".split()
+    {
+        "9p",
+        "afs",
+        "beegfs",
+        "beegfs_nodev",
+        "ceph",
+        "cifs",
+        "coda",
+        "davfs",
+        "gfs2",
+        "glusterfs",
+        "gpfs",
+        "lustre",
+        "ncpfs",
+        "nfs",
+        "nfs3",
+        "nfs4",
+        "ocfs2",
+        "orangefs",
+        "pvfs2",
+        "quobyte",
+        "smb",
+        "smb2",
+        "smb3",
+        "smbfs",
+        "virtiofs",
+        "wekafs",
+    }  # fmt: skip
 )
 _NETWORK_FUSE: Final = re.compile(
     r"fuse\.(?:afp|beegfs|ceph|curlftpfs|davfs|gcsfuse|geesefs|gluster|goofys|juicefs|jfs|mfs|moosefs|nfs|quobyte|"
@@ -93,7 +119,7 @@ def connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
 
 
 def _quote(path: Path) -> str:
-    return "".join(chr(b) if chr(b).isalnum() and b < 128 or b in b"/._-" else f"%{b:02X}" for b in os.fsencode(path))
+    return "".join(chr(b) if (chr(b).isalnum() and b < 128) or b in b"/._-" else f"%{b:02X}" for b in os.fsencode(path))
 
 
 def _set_up(connection: sqlite3.Connection, *, read_only: bool) -> None:
@@ -109,7 +135,8 @@ def _set_up(connection: sqlite3.Connection, *, read_only: bool) -> None:
     synchronous = run("PRAGMA synchronous").fetchone()[0]
     if journal != "delete" or synchronous != 2:
         raise UsageError(
-            f"catalog cannot be made durable: journal_mode is {journal}, wanted delete; synchronous is {synchronous}, wanted 2",
+            f"catalog cannot be made durable: journal_mode is {journal} instead of delete, synchronous is {synchronous} "
+            "instead of 2",
             hint="end other programs that have the catalog file open, then try again",
         )
 
@@ -140,7 +167,7 @@ def quick_check(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def copy_database(source: sqlite3.Connection, target: Path, path: Path) -> None:
-    """All pages of a database, as of one moment, into a file that is empty or absent. Raises what ``translate`` makes."""
+    """All pages of a database, as of one moment, into a file that is empty or absent. Raises our errors."""
     try:
         with closing(sqlite3.connect(target)) as copy:
             source.backup(copy)

@@ -124,7 +124,8 @@ class Catalog:
 
     def set_fact(self, conn: Connection, key: str, value: str) -> None:
         conn.exec_driver_sql(
-            "INSERT INTO catalog_facts (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            "INSERT INTO catalog_facts (key, value) VALUES (?, ?) "
+            "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
             (key, value),
         )
 
@@ -174,7 +175,7 @@ def open_catalog(url: str, *, read_only: bool = False, mountinfo: Path = sqlite.
 
 
 def create_catalog(url: str, *, now: datetime, rehearsal: bool = False, mountinfo: Path = sqlite.MOUNTINFO) -> Catalog:
-    """A new, empty catalog, made by the migrations and put under its name whole. Raises UsageError when one is there."""
+    """A new, empty catalog, made by the migrations and put under its name whole. Raises UsageError if one is there."""
     from lifecycle.catalog.upgrade import build_schema
 
     path = catalog_path(url)
@@ -209,9 +210,11 @@ def copy_for_preview(url: str | None, *, now: datetime) -> Catalog:
         if url is None:
             _create_bare(copy, now)
         else:
-            with open_catalog(url, read_only=True) as original:
-                with closing(sqlite.connect(original.path, read_only=True)) as source:
-                    sqlite.copy_database(source, copy, original.path)
+            with (
+                open_catalog(url, read_only=True) as original,
+                closing(sqlite.connect(original.path, read_only=True)) as source,
+            ):
+                sqlite.copy_database(source, copy, original.path)
         engine = _engine(copy, read_only=False, durable=False)
         return Catalog(copy, engine, url=f"sqlite:///{copy}", read_only=False, private=private)
     except BaseException:

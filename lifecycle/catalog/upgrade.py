@@ -70,7 +70,8 @@ def catalog_status(url: str) -> CatalogStatus:
     with closing(sqlite.connect(path, read_only=True)) as connection:
         revision = _own_revision(connection, path)
         facts = {str(key): str(value) for key, value in connection.execute("SELECT key, value FROM catalog_facts")}
-        free_pages, page_bytes = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_size"))  # fmt: skip
+        free_pages = connection.execute("PRAGMA freelist_count").fetchone()[0]
+        page_bytes = connection.execute("PRAGMA page_size").fetchone()[0]
     return CatalogStatus(
         url=url,
         path=path,

@@ -154,6 +154,8 @@ def upgrade() -> None:
         sa.Column("files", sa.Integer(), server_default="0", nullable=False),
         sa.Column("foreign_files", sa.Integer(), server_default="0", nullable=False),
         sa.Column("foreign_bytes", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("binary_files", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("binary_bytes", sa.BigInteger(), server_default="0", nullable=False),
         sa.ForeignKeyConstraint(["place_id"], ["places.id"], name="fk_directories_place_id_places"),
         sa.PrimaryKeyConstraint("id", name="pk_directories"),
         sa.UniqueConstraint("place_id", "path", name="uq_directories_place_id_path"),
@@ -203,7 +205,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_jobs"),
         sa.UniqueConstraint("team_id", "name", name="uq_jobs_team_id_name"),
     )
-    op.create_index("ix_jobs_last_write_ns", "jobs", ["last_write_ns"])
+    op.create_index("ix_jobs_last_write_ns", "jobs", ["team_id", "last_write_ns"])
 
     op.create_table(
         "leases",
@@ -322,7 +324,9 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_archives"),
         sa.UniqueConstraint("place_id", "key", name="uq_archives_place_id_key"),
     )
-    _create_partial_index("ix_archives_due", "archives", ["tier", "class_id", "newest_write_ns"], "state = 'live'")
+    _create_partial_index(
+        "ix_archives_due", "archives", ["tier", "team_id", "class_id", "newest_write_ns"], "state = 'live'"
+    )
     _create_partial_index(
         "ix_archives_unfinished", "archives", ["state"], "state IN ('superseded', 'recorded', 'quarantined')"
     )
@@ -405,17 +409,22 @@ def upgrade() -> None:
     _create_partial_index("ix_segments_archive", "segments", ["archive_id"], "archive_id IS NOT NULL")
     _create_partial_index("ix_segments_companion", "segments", ["companion_of"], "companion_of IS NOT NULL")
     _create_partial_index(
-        "ix_segments_due", "segments", ["class_id", "last_write_ns"], "original = 'settled' AND archive_id IS NULL"
+        "ix_segments_due",
+        "segments",
+        ["team_id", "class_id", "last_write_ns"],
+        "original = 'settled' AND archive_id IS NULL",
     )
     _create_partial_index(
         "ix_segments_inode", "segments", ["place_id", "inode"], "original IN ('open', 'settled', 'missing')"
     )
     op.create_index("ix_segments_job_id", "segments", ["job_id"])
     _create_partial_index(
-        "ix_segments_live_age", "segments", ["class_id", "last_write_ns"], "marked = 0 AND tier IS NOT NULL"
+        "ix_segments_live_age", "segments", ["team_id", "class_id", "last_write_ns"], "marked = 0 AND tier IS NOT NULL"
     )
     _create_partial_index("ix_segments_live_job", "segments", ["job_id", "class_id"], "marked = 0 AND tier IS NOT NULL")
+    _create_partial_index("ix_segments_missing", "segments", ["place_id"], "original = 'missing'")
     _create_partial_index("ix_segments_open", "segments", ["place_id"], "original = 'open'")
+    _create_partial_index("ix_segments_stay", "segments", ["place_id"], "stay_until_ns IS NOT NULL")
     _create_partial_index(
         "uq_segments_present_name",
         "segments",
