@@ -40,6 +40,7 @@ class Original(StrEnum):
     OPEN = "open"  # a writer may have it
     SETTLED = "settled"  # quiet long enough, and no writer seen
     RELEASED = "released"  # removed by us after its stored copy was committed
+    PARKED = "parked"  # renamed into our folder, its stored copy committed; waits for release_after to pass
     MISSING = "missing"  # not seen in the last complete scan
     LOST = "lost"  # missing in three complete scans over seven days
     REPLACED = "replaced"  # its writer truncated or rewrote it; the new content is another segment
@@ -71,6 +72,7 @@ class ActionKind(StrEnum):
     MARK = "mark"
     UNMARK = "unmark"  # a mark whose reason went away: policy lengthened, job wrote again, hold
     PURGE = "purge"
+    RELEASE = "release"  # an original whose committed stored copy is all that is needed: no I/O but the removal
 
     @property
     def moves(self) -> bool:
@@ -123,7 +125,9 @@ class ReasonCode(StrEnum):
     NEVER_EXPIRES = "never_expires"
     SET_ASIDE = "set_aside"
     STAY = "stay"  # restored a short while ago
+    STAY_OVER = "stay_over"
     UNLISTED_TEAM = "unlisted_team"
+    UNKNOWN_CLASS = "unknown_class"  # policy no longer names it
     RETENTION_CHANGED = "retention_changed"
     MISSING = "missing"
     QUARANTINED = "quarantined"
