@@ -1,4 +1,4 @@
-"""Values for tests: ``a_segment(age="90d")``, ``an_archive(age="8d")``, ``a_policy(teams=("nlp",))``. No mocks, no disk.
+"""Values for tests: ``a_segment(age="90d")``, ``an_archive(age="8d")``, ``a_policy(teams=("nlp",))``. No disk.
 
 Everything counts back from ``NOON``. Ages and sizes may be written as policy writes them (``"90d"``, ``"64MiB"``);
 whatever else a value has is set by its own name and overrides what the builder worked out. Ids grow from 1 and are
