@@ -7,22 +7,27 @@ never hands out a row. ``scanning.py``, ``due.py`` and ``journal.py`` reuse ``SE
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
 from sqlalchemy import Connection
 
 from lifecycle.catalog.bulk import bind, chunks, select_in
+from lifecycle.catalog.events import Event, events_of_batches
 from lifecycle.catalog.interning import parse_extra
 from lifecycle.catalog.selecting import Condition, conditions, job_ids
 from lifecycle.catalog.store import Catalog
 from lifecycle.model import (
+    ActionKind,
     Archive,
     ArchiveState,
+    BatchState,
     Content,
     Identity,
     Labels,
     Original,
+    Outcome,
     RuleRef,
     Segment,
     Selector,
@@ -199,3 +204,46 @@ def iter_members(catalog: Catalog, archive_ids: Iterable[int], *, page: int = PA
             with catalog.read() as conn:
                 members = segments_by_ids(conn, chunk)
             yield from members
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touch:
+    """One batch that had the segment as a member, and what came of it."""
+
+    batch_id: int
+    run_id: int
+    action: ActionKind
+    state: BatchState
+    created_ns: int
+    outcome: Outcome | None  # None: unfinished
+    detail: str
+    archive_id: int | None  # that the batch made
+    archive_key: str
+    archive_tier: TierName | None
+    events: tuple[Event, ...]
+
+
+def history_of(conn: Connection, segment_id: int) -> list[Touch]:
+    """Every batch that touched a segment, oldest first, with the events that prove it."""
+    sql = """
+        SELECT b.id, b.run_id, b.action, b.state, b.created_ns, m.outcome, m.detail, a.id, a.key, a.tier
+        FROM batch_members m JOIN batches b ON b.id = m.batch_id LEFT JOIN archives a ON a.batch_id = b.id
+        WHERE m.segment_id = ? ORDER BY b.id"""
+    rows = conn.exec_driver_sql(bind(conn, sql), (segment_id,)).fetchall()
+    evidence = events_of_batches(conn, [row[0] for row in rows])
+    return [
+        Touch(
+            batch_id=row[0],
+            run_id=row[1],
+            action=ActionKind(row[2]),
+            state=BatchState(row[3]),
+            created_ns=row[4],
+            outcome=Outcome(row[5]) if row[5] else None,
+            detail=row[6] or "",
+            archive_id=row[7],
+            archive_key=row[8] or "",
+            archive_tier=_TIERS[row[9]],
+            events=tuple(event for event in evidence if event.batch_id == row[0]),
+        )
+        for row in rows
+    ]

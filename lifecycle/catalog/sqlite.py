@@ -24,36 +24,11 @@ CACHE_KIB: Final = 64 * 1024
 QUICK_CHECK_BYTES: Final = 64 * 2**20  # up to this size every page is looked at whenever a writer opens the catalog
 
 # Locks and flushes of these are not what SQLite needs, whoever mounts them (bug case B18).
-_NETWORK_TYPES: Final = frozenset(
-    {
-        "9p",
-        "afs",
-        "beegfs",
-        "beegfs_nodev",
-        "ceph",
-        "cifs",
-        "coda",
-        "davfs",
-        "gfs2",
-        "glusterfs",
-        "gpfs",
-        "lustre",
-        "ncpfs",
-        "nfs",
-        "nfs3",
-        "nfs4",
-        "ocfs2",
-        "orangefs",
-        "pvfs2",
-        "quobyte",
-        "smb",
-        "smb2",
-        "smb3",
-        "smbfs",
-        "virtiofs",
-        "wekafs",
-    }  # fmt: skip
-)
+_NETWORK_TYPES: Final = frozenset({
+    "9p", "afs", "beegfs", "beegfs_nodev", "ceph", "cifs", "coda", "davfs", "gfs2", "glusterfs", "gpfs", "lustre",
+    "ncpfs", "nfs", "nfs3", "nfs4", "ocfs2", "orangefs", "pvfs2", "quobyte", "smb", "smb2", "smb3", "smbfs",
+    "virtiofs", "wekafs",
+})  # fmt: skip
 _NETWORK_FUSE: Final = re.compile(
     r"fuse\.(?:afp|beegfs|ceph|curlftpfs|davfs|gcsfuse|geesefs|gluster|goofys|juicefs|jfs|mfs|moosefs|nfs|quobyte|"
     r"rclone|s3|sshfs|smb|weka)"
@@ -135,8 +110,8 @@ def _set_up(connection: sqlite3.Connection, *, read_only: bool) -> None:
     synchronous = run("PRAGMA synchronous").fetchone()[0]
     if journal != "delete" or synchronous != 2:
         raise UsageError(
-            f"catalog cannot be made durable: journal_mode is {journal} instead of delete, synchronous is {synchronous} "
-            "instead of 2",
+            f"catalog cannot be made durable: journal_mode is {journal}, not delete, synchronous is {synchronous}, "
+            "not 2",
             hint="end other programs that have the catalog file open, then try again",
         )
 
@@ -157,7 +132,7 @@ def is_wal(path: Path) -> bool:
 
 
 def quick_check(connection: sqlite3.Connection, path: Path) -> None:
-    """Look at every page. Raises Damaged with SQLite's own words for the first few faults."""
+    """Look at every page. Raises Damaged, with SQLite's own words for the first few faults."""
     try:
         rows = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
     except sqlite3.Error as error:
