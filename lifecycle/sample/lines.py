@@ -93,7 +93,8 @@ def _megatron(rng: Random, at: datetime, step: int, writer: Writer) -> str:
         here, peer = rng.randrange(8), rng.randrange(256)
         return (
             f"{writer.node}:{writer.pid}:{writer.pid + 300 + here} [{here}] NCCL INFO "
-            f"Channel {step % 32:02}/{step % 2} : {writer.rank + here}[{here}] -> {peer}[{peer % 8}] [send] via NET/IB/{here // 2}/GDRDMA\n"
+            f"Channel {step % 32:02}/{step % 2} : {writer.rank + here}[{here}] -> {peer}[{peer % 8}] [send] "
+            f"via NET/IB/{here // 2}/GDRDMA\n"
         )
     number = step // 5
     return (
@@ -178,14 +179,16 @@ def _trouble(rng: Random, at: datetime, step: int, writer: Writer) -> str:
     if step % 2:
         return (
             f"[rank{writer.rank}]:[E{at:%m%d} {at:%H:%M:%S}.{at.microsecond:06} ProcessGroupNCCL.cpp:616] "
-            f"[Rank {writer.rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={rng.randrange(10**6)}, OpType=ALLREDUCE, "
-            f"NumelIn={rng.randrange(10**8)}, Timeout(ms)=600000) ran for {600_000 + rng.randrange(900)} milliseconds\n"
+            f"[Rank {writer.rank}] Watchdog caught collective operation timeout: "
+            f"WorkNCCL(SeqNum={rng.randrange(10**6)}, OpType=ALLREDUCE, NumelIn={rng.randrange(10**8)}, "
+            f"Timeout(ms)=600000) ran for {600_000 + rng.randrange(900)} milliseconds\n"
         )
     return (
         f"{_stamp(at)} ERROR [rank{writer.rank}] train: step failed\nTraceback (most recent call last):\n"
         f'  File "train.py", line {rng.randrange(80, 420)}, in train_step\n    loss.backward()\n'
         f"torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate {rng.uniform(1, 9):.2f} GiB. "
-        f"GPU {here} has a total capacity of 79.15 GiB of which {rng.randrange(10, 900)}.{rng.randrange(10)} MiB is free.\n"
+        f"GPU {here} has a total capacity of 79.15 GiB of which "
+        f"{rng.randrange(10, 900)}.{rng.randrange(10)} MiB is free.\n"
     )
 
 
