@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from lifecycle.catalog.bulk import bind, chunks, select_in
 from lifecycle.catalog.events import Event, events_of_batches
 from lifecycle.catalog.interning import parse_extra
-from lifecycle.catalog.selecting import Condition, conditions, job_ids
+from lifecycle.catalog.selecting import Condition, conditions, ids_at, job_ids
 from lifecycle.catalog.store import Catalog
 from lifecycle.model import (
     ActionKind,
@@ -174,16 +174,8 @@ def segments_by_ids(conn: Connection, ids: Iterable[int]) -> list[Segment]:
 
 def segment_at(conn: Connection, place_id: int, path: bytes) -> list[Segment]:
     """Every segment that had this path, relative to the place's root; the present one first, then the newest."""
-    directory, _, name = path.rpartition(b"/")
-    row = conn.exec_driver_sql(
-        bind(conn, "SELECT id FROM directories WHERE place_id = ? AND path = ?"), (place_id, directory)
-    ).fetchone()
-    if row is None:
-        return []
-    # Replaced and purged ones are not in the index by name, so the whole folder is read: its rows lie together.
-    sql = f"{SEGMENT_SELECT} WHERE s.directory_id = ? AND s.name = ? ORDER BY s.id DESC"
-    rows = conn.exec_driver_sql(bind(conn, sql), (row[0], name)).fetchall()
-    return sorted(map(row_to_segment, rows), key=lambda segment: not segment.original.is_present)
+    found = segments_by_ids(conn, ids_at(conn, place_id, path))
+    return sorted(found, key=lambda segment: (not segment.original.is_present, -segment.id))
 
 
 def archives_by_ids(conn: Connection, ids: Iterable[int]) -> list[Archive]:

@@ -42,7 +42,9 @@ def _id() -> Column[int]:
 
 
 # Facts of the catalog itself: catalog_id, generation, rehearsal ("1"), created_ns, clock_ns (highest now of a run).
-catalog_facts = Table("catalog_facts", metadata, Column("key", Text, primary_key=True), Column("value", Text, nullable=False))
+catalog_facts = Table(
+    "catalog_facts", metadata, Column("key", Text, primary_key=True), Column("value", Text, nullable=False)
+)
 
 teams = Table("teams", metadata, _id(), Column("name", Text, nullable=False, unique=True))
 classes = Table("classes", metadata, _id(), Column("name", Text, nullable=False, unique=True))
@@ -161,23 +163,51 @@ segments = Table(
 )  # fmt: skip
 
 _present = text("original IN ('open', 'settled', 'missing')")
+_absent = text("original IN ('released', 'parked', 'lost', 'replaced', 'purged')")
 _due = text("original = 'settled' AND archive_id IS NULL")
 _live = text("marked = 0 AND tier IS NOT NULL")
 _opening = text("original = 'open'")
 _stored = text("archive_id IS NOT NULL")
 _missing = text("original = 'missing'")
 _staying = text("stay_until_ns IS NOT NULL")
-Index("uq_segments_present_name", segments.c.directory_id, segments.c.name, unique=True, sqlite_where=_present, postgresql_where=_present)
+Index(
+    "uq_segments_present_name",
+    segments.c.directory_id,
+    segments.c.name,
+    unique=True,
+    sqlite_where=_present,
+    postgresql_where=_present,
+)
+Index("ix_segments_absent", segments.c.directory_id, sqlite_where=_absent, postgresql_where=_absent)  # by path, too
 Index("ix_segments_inode", segments.c.place_id, segments.c.inode, sqlite_where=_present, postgresql_where=_present)
-Index("ix_segments_due", segments.c.team_id, segments.c.class_id, segments.c.last_write_ns, sqlite_where=_due, postgresql_where=_due)
-Index("ix_segments_live_age", segments.c.team_id, segments.c.class_id, segments.c.last_write_ns, sqlite_where=_live, postgresql_where=_live)
+Index(
+    "ix_segments_due",
+    segments.c.team_id,
+    segments.c.class_id,
+    segments.c.last_write_ns,
+    sqlite_where=_due,
+    postgresql_where=_due,
+)
+Index(
+    "ix_segments_live_age",
+    segments.c.team_id,
+    segments.c.class_id,
+    segments.c.last_write_ns,
+    sqlite_where=_live,
+    postgresql_where=_live,
+)
 Index("ix_segments_live_job", segments.c.job_id, segments.c.class_id, sqlite_where=_live, postgresql_where=_live)
 Index("ix_segments_job_id", segments.c.job_id)  # all of a job, whatever became of it: ls, restore, search
 Index("ix_segments_open", segments.c.place_id, sqlite_where=_opening, postgresql_where=_opening)
 Index("ix_segments_missing", segments.c.place_id, sqlite_where=_missing, postgresql_where=_missing)
 Index("ix_segments_stay", segments.c.place_id, sqlite_where=_staying, postgresql_where=_staying)
 Index("ix_segments_archive", segments.c.archive_id, sqlite_where=_stored, postgresql_where=_stored)
-Index("ix_segments_companion", segments.c.companion_of, sqlite_where=text("companion_of IS NOT NULL"), postgresql_where=text("companion_of IS NOT NULL"))
+Index(
+    "ix_segments_companion",
+    segments.c.companion_of,
+    sqlite_where=text("companion_of IS NOT NULL"),
+    postgresql_where=text("companion_of IS NOT NULL"),
+)
 
 archives = Table(
     "archives", metadata, _id(),

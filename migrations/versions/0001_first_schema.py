@@ -406,6 +406,12 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["team_id"], ["teams.id"], name="fk_segments_team_id_teams"),
         sa.PrimaryKeyConstraint("id", name="pk_segments"),
     )
+    _create_partial_index(
+        "ix_segments_absent",
+        "segments",
+        ["directory_id"],
+        "original IN ('released', 'parked', 'lost', 'replaced', 'purged')",
+    )
     _create_partial_index("ix_segments_archive", "segments", ["archive_id"], "archive_id IS NOT NULL")
     _create_partial_index("ix_segments_companion", "segments", ["companion_of"], "companion_of IS NOT NULL")
     _create_partial_index(
