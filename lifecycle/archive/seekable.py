@@ -29,6 +29,7 @@ MAX_FRAME_BYTES: Final = 64 * 2**20  # of content; ours hold a tenth of it
 MAX_WINDOW_BYTES: Final = 8 * 2**20  # what every decoder must accept (RFC 8878, section 3.1.1.1.2)
 MIN_LEVEL: Final = 1
 MAX_LEVEL: Final = 19  # above it windows grow past MAX_WINDOW_BYTES
+SAMPLE_EVERY: Final = 64  # frames between two comparisons of levels
 
 _FRAME_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _TABLE_MAGIC: Final = 0x184D2A5E
@@ -47,7 +48,10 @@ Buffer = bytes | memoryview
 class SeekableWriter:
     """Compresses frames in ``threads`` threads (0: in the caller's) and writes them in order.
 
-    Memory is bounded: at most ``threads + 1`` frames wait. ``close`` ends the threads, also after an error.
+    ``level`` is the most effort that is spent. Now and then a frame is compressed at level 1 too, and where that is not
+    larger the next frames stay there: on lines full of numbers it often wins, at twice the speed. The same frames give
+    the same bytes, whatever the number of threads. At most ``threads + 1`` frames wait. ``close`` ends the threads,
+    also after an error.
     """
 
     def __init__(self, out: ObjectWriter, *, level: int, threads: int) -> None:
@@ -55,6 +59,9 @@ class SeekableWriter:
             raise ValueError(f"zstd level {level} is not between {MIN_LEVEL} and {MAX_LEVEL}")
         self._out = out
         self._level = level
+        self._chosen = level
+        self._sampling: Future[bytes] | None = None
+        self._frames = 0
         self._threads = threads
         self._local = threading.local()
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="zstd") if threads else None
@@ -65,12 +72,21 @@ class SeekableWriter:
 
     def add_frame(self, raw: Buffer) -> None:
         """Take one frame's content, which must not change any more."""
+        is_sample = self._level > MIN_LEVEL and self._frames % SAMPLE_EVERY == 0
+        self._frames += 1
         if self._pool is None:
-            self._record(self._encode(raw), len(raw))
+            self._record(self._encode_sample(raw) if is_sample else self._encode(raw, self._chosen), len(raw))
             return
         while len(self._waiting) > self._threads or (self._waiting and self._waiting[0][0].done()):
             self._write_oldest()
-        self._waiting.append((self._pool.submit(self._encode, raw), len(raw)))
+        if is_sample:
+            future = self._sampling = self._pool.submit(self._encode_sample, raw)
+        else:
+            if self._sampling is not None:
+                self._sampling.result()  # the level that it chooses counts from this frame on
+                self._sampling = None
+            future = self._pool.submit(self._encode, raw, self._chosen)
+        self._waiting.append((future, len(raw)))
 
     def add_skippable(self, magic: int, payload: bytes) -> int:
         """Write a frame that decoders pass over; returns the payload's position in the object."""
@@ -98,11 +114,17 @@ class SeekableWriter:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _encode(self, raw: Buffer) -> bytes:
-        compressor: zstandard.ZstdCompressor | None = getattr(self._local, "compressor", None)
+    def _encode_sample(self, raw: Buffer) -> bytes:
+        quick, full = self._encode(raw, MIN_LEVEL), self._encode(raw, self._level)
+        self._chosen = MIN_LEVEL if len(quick) <= len(full) else self._level
+        return quick if len(quick) <= len(full) else full
+
+    def _encode(self, raw: Buffer, level: int) -> bytes:
+        compressors = vars(self._local)
+        compressor: zstandard.ZstdCompressor | None = compressors.get(f"level {level}")
         if compressor is None:
-            compressor = zstandard.ZstdCompressor(level=self._level, write_checksum=True, write_content_size=True)
-            self._local.compressor = compressor
+            compressor = zstandard.ZstdCompressor(level=level, write_checksum=True, write_content_size=True)
+            compressors[f"level {level}"] = compressor
         return compressor.compress(raw)
 
     def _drain(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Final, Protocol, Self
 
 from blake3 import blake3
 
@@ -26,10 +26,12 @@ from lifecycle.archive.manifest import (
     encode_manifest,
 )
 from lifecycle.archive.seekable import SeekableWriter
-from lifecycle.archive.tar import BLOCK, END, PADDING, TarHeaders, is_safe_path
+from lifecycle.archive.tar import BLOCK, END, PADDING, TarHeaders
 from lifecycle.errors import LifecycleError, Skipped
 from lifecycle.names import show_name
 from lifecycle.ports import ObjectWriter
+
+_NO_NAMES: Final = frozenset({b"", b".", b".."})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,10 +206,10 @@ class _Names:
         self._taken: set[bytes] = set()
 
     def add(self, source: str, folder: bytes, name: bytes) -> bytes:
-        """The member's folder within the archive, ``source/folder``."""
+        """The member's folder within the archive, ``source/folder``. Raises Skipped, and then nothing was added."""
         inside = self._folders.get((source, folder)) or self._add_folder(source, folder)
         path = inside + b"/" + name
-        if name in (b"", b".", b"..") or b"\0" in name:
+        if name in _NO_NAMES or b"\0" in name:
             raise Skipped(f"{show_name(path)} is no path below its source")
         if path in self._taken or path in self._needed:
             raise Skipped(f"{show_name(path)} is in the archive already: it has to go to another one")
@@ -217,12 +219,14 @@ class _Names:
     def _add_folder(self, source: str, folder: bytes) -> bytes:
         base = source.encode("utf-8", "surrogateescape")
         inside = base + b"/" + folder if folder else base
-        if not is_safe_path(inside) or b"/" in base or base == MANIFEST_FOLDER:
+        if not base or b"/" in base or b"\0" in inside or base == MANIFEST_FOLDER:
             raise Skipped(f"{show_name(inside)} is no path below its source")
-        parts = inside.split(b"/")
-        ancestors = {b"/".join(parts[:length]) for length in range(1, len(parts) + 1)}
-        if not ancestors.isdisjoint(self._taken):
-            raise Skipped(f"{show_name(inside)} is a file in the archive already: its members go to another one")
-        self._needed |= ancestors
+        needed, above = [], inside
+        while above and above not in self._needed:  # of a folder that is needed, those above it are
+            needed.append(above)
+            above, _, part = above.rpartition(b"/")
+            if part in _NO_NAMES or needed[-1] in self._taken:
+                raise Skipped(f"{show_name(inside)} is no folder, or a file in the archive: its members go elsewhere")
+        self._needed.update(needed)
         self._folders[source, folder] = inside
         return inside

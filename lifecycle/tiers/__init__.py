@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from lifecycle.errors import UsageError
 from lifecycle.ports import TierReader, TierSpec, TierWriter
-from lifecycle.tiers import local
+from lifecycle.tiers import faulty, local, memory
 from lifecycle.tiers.keys import check_key, make_key
 
 __all__ = ["TIER_KINDS", "Tier", "TierKind", "check_key", "make_key", "open_tier"]
@@ -33,8 +33,15 @@ def _by_name(*kinds: TierKind) -> Mapping[str, TierKind]:
     return MappingProxyType({kind.name: kind for kind in kinds})
 
 
+def _open_faulty(spec: TierSpec) -> Tier:
+    inner, faults = faulty.parse_spec(spec)
+    return faulty.FaultyTier(open_tier(inner), faults)
+
+
 TIER_KINDS: Final = _by_name(
     TierKind(name=local.KIND, summary="a directory of a local or mounted file system", open=local.open_local),
+    TierKind(name=memory.KIND, summary="objects in this process", open=memory.open_memory, is_for_tests=True),
+    TierKind(name=faulty.KIND, summary="another tier that fails when told to", open=_open_faulty, is_for_tests=True),
 )
 
 
