@@ -1,0 +1,113 @@
+"""Policy's figures for one team and class in nanoseconds, and the rules of age that follow from them.
+
+Knows ages and limits. Never knows who asks: planner and explain share these rules, so that both give one answer.
+At the limit exactly it is due: 24 h after its last write, to the nanosecond, a segment with ``warm_after: 24h`` moves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from lifecycle.model import ReasonCode, RuleRef, TierName
+from lifecycle.policy.rules import ClassRule, ExpireFrom, Policy
+from lifecycle.units import duration_ns
+
+JOB_FACTOR: Final = 3  # expire_from: job never keeps longer than this many times expire_after
+FIRST_SIGHT: Final = timedelta(hours=24)  # an unpacked old tree is not marked on the day it is found
+FIRST_SIGHT_NS: Final = duration_ns(FIRST_SIGHT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """Limits of a class for a team; None where policy has none, or where the tier is not there."""
+
+    rule: ClassRule
+    warm_ns: int | None
+    cold_ns: int | None
+    expire_ns: int | None
+    by_job: bool
+
+    def required_tier(self, age_ns: int) -> TierName:
+        """Where a segment of this age belongs. A tier that is not there is passed over."""
+        if self.cold_ns is not None and age_ns >= self.cold_ns:
+            return TierName.COLD
+        if self.warm_ns is not None and age_ns >= self.warm_ns:
+            return TierName.WARM
+        return TierName.HOT
+
+    def limit_ns(self, tier: TierName) -> int | None:
+        return {TierName.WARM: self.warm_ns, TierName.COLD: self.cold_ns}.get(tier)
+
+    @property
+    def first_move_ns(self) -> int | None:
+        """The age at which an original leaves hot."""
+        return min((limit for limit in (self.warm_ns, self.cold_ns) if limit is not None), default=None)
+
+    @property
+    def expires_in_hot(self) -> bool:
+        """Whether a segment may reach the end of its retention where no tier asks for it."""
+        return self.expire_ns is not None and self.required_tier(self.expire_ns) is TierName.HOT
+
+    @property
+    def longest_retention_ns(self) -> int:
+        """The age at which nothing but an obstacle keeps a segment; 0 where it never expires."""
+        return (self.expire_ns or 0) * (JOB_FACTOR if self.by_job else 1)
+
+    def retention_end_ns(self, last_write_ns: int, job_last_write_ns: int) -> int | None:
+        """When the segment may be marked; None: never.
+
+        Example: expire_after 30d from job. Last write day 0, the job's last write day 20: day 50. The job writes on
+        until day 200: day 90, three times 30 after the segment's own last write.
+        """
+        if self.expire_ns is None:
+            return None
+        own_end = last_write_ns + self.expire_ns
+        if not self.by_job:
+            return own_end
+        job_end = max(last_write_ns, job_last_write_ns) + self.expire_ns
+        return min(job_end, last_write_ns + JOB_FACTOR * self.expire_ns)
+
+    def at(self, figure: str) -> RuleRef | None:
+        """Where ``warm_after`` and its like stand; the class's own line where the figure has none."""
+        return self.rule.at.get(figure) or self.rule.at.get("name")
+
+    def after(self, tier: TierName) -> RuleRef | None:
+        return self.at(f"{tier.value}_after")
+
+
+def make_figures(rule: ClassRule, policy: Policy) -> Figures:
+    def limit(tier: TierName) -> int | None:
+        after = rule.after(tier)
+        return duration_ns(after) if after is not None and tier in policy.tiers else None
+
+    return Figures(
+        rule=rule,
+        warm_ns=limit(TierName.WARM),
+        cold_ns=limit(TierName.COLD),
+        expire_ns=None if rule.expire_after is None else duration_ns(rule.expire_after),
+        by_job=rule.expire_from is ExpireFrom.JOB,
+    )
+
+
+class FigureBook:
+    """The figures of every team and class that is asked for, worked out once each."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._known: dict[tuple[str, str], Figures | ReasonCode] = {}
+
+    def of(self, team: str, class_name: str) -> Figures | ReasonCode:
+        """The figures, or why there are none: UNLISTED_TEAM or UNKNOWN_CLASS. Without figures everything is kept."""
+        key = (team, class_name)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._look_up(team, class_name)
+        return found
+
+    def _look_up(self, team: str, class_name: str) -> Figures | ReasonCode:
+        if not self._policy.is_listed(team):
+            return ReasonCode.UNLISTED_TEAM
+        rule = self._policy.rule_for(team, class_name)
+        return ReasonCode.UNKNOWN_CLASS if rule is None else make_figures(rule, self._policy)

@@ -1,0 +1,168 @@
+"""A ``DueSource`` over values in memory: for tests, and the plain-words twin of ``catalog.due``.
+
+Says in Python what the SQL says. Reads everything for every question, so it is for thousands of segments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from lifecycle.model import ArchiveState, Original, TierName, Usage
+from lifecycle.plan.source import ArchiveMarks, Candidate, DueArchive, TeamClass
+from lifecycle.units import day_of_ns
+
+T = TypeVar("T")
+
+
+class MemoryDue:
+    """Candidates and archives in any order. ``digests`` says under which policy a segment was marked."""
+
+    def __init__(
+        self,
+        candidates: Iterable[Candidate],
+        archives: Iterable[DueArchive] = (),
+        *,
+        digests: Callable[[Candidate], str] = lambda candidate: "",
+    ) -> None:
+        self._candidates = tuple(candidates)
+        self._archives = {archive.id: archive for archive in archives}
+        self._digest = digests
+
+    def pairs(self) -> Sequence[TeamClass]:
+        return sorted({_pair(candidate) for candidate in self._candidates})
+
+    def iter_settled(self, pair: TeamClass, *, after_ns: int | None, until_ns: int) -> Iterator[Candidate]:
+        found = [
+            c
+            for c in self._of(pair)
+            if c.marked_ns is None
+            and c.original == Original.SETTLED
+            and c.archive_id is None
+            and _written(c, after_ns, until_ns)
+        ]
+        return iter(sorted(found, key=_by_write))
+
+    def iter_archives(self, pair: TeamClass, tier: TierName, *, until_ns: int) -> Iterator[DueArchive]:
+        found = [
+            archive
+            for archive in self._archives.values()
+            if (archive.team, archive.class_name) == pair
+            and archive.tier == tier
+            and archive.state == ArchiveState.LIVE
+            and archive.newest_write_ns <= until_ns
+        ]
+        return iter(sorted(found, key=lambda archive: (archive.newest_write_ns, archive.id)))
+
+    def repeated_paths(self, archive_ids: Sequence[int]) -> frozenset[int]:
+        seen: set[tuple[int, bytes]] = set()
+        repeated = set()
+        for archive_id in archive_ids:
+            paths = {(c.place_id, c.path) for c in self._candidates if c.archive_id == archive_id}
+            if paths & seen:
+                repeated.add(archive_id)
+            seen |= paths
+        return frozenset(repeated)
+
+    def iter_expiring(
+        self, pair: TeamClass, *, write_until_ns: int, job_until_ns: int | None, with_originals: bool
+    ) -> Iterator[Candidate]:
+        live = [
+            c
+            for c in self._of(pair)
+            if c.marked_ns is None and c.last_write_ns is not None and (with_originals or c.archive_id is not None)
+        ]
+        by_job = [c for c in live if job_until_ns is not None and c.job_last_write_ns <= job_until_ns]
+        rest = [c for c in live if _written(c, None, write_until_ns) and c not in by_job]
+        yield from sorted(by_job, key=lambda c: (c.job_id, c.id))
+        yield from sorted(rest, key=_by_write)
+
+    def iter_doubtful_marks(self, *, policy_digest: str, now_ns: int, written_after_ns: int) -> Iterator[Candidate]:
+        found = [
+            c
+            for c in self._candidates
+            if c.purge_after_ns is not None
+            and (
+                self._digest(c) != policy_digest
+                or c.last_write_ns is None
+                or max(c.last_write_ns, c.job_last_write_ns) > written_after_ns
+                or c.purge_after_ns <= now_ns
+            )
+        ]
+        return iter(sorted(found, key=lambda c: c.id))
+
+    def iter_marked_originals(self, *, now_ns: int) -> Iterator[Candidate]:
+        found = [c for c in self._candidates if c.archive_id is None and _grace_over(c, now_ns)]
+        return iter(sorted(found, key=lambda c: (c.purge_after_ns, c.id)))
+
+    def iter_marked_archives(self, *, now_ns: int) -> Iterator[ArchiveMarks]:
+        ids = {c.archive_id for c in self._candidates if c.archive_id is not None and _grace_over(c, now_ns)}
+        due = [archive for archive in self._archives.values() if archive.id in ids]
+        for archive in sorted(due, key=lambda archive: (archive.team, archive.class_name, archive.day, archive.id)):
+            members = sorted((c for c in self._candidates if c.archive_id == archive.id), key=lambda c: c.id)
+            yield ArchiveMarks(archive, members)
+
+    def iter_returned(self, *, now_ns: int) -> Iterator[Candidate]:
+        found = [
+            c
+            for c in self._candidates
+            if c.original == Original.SETTLED
+            and c.archive_id is not None
+            and c.stay_until_ns is not None
+            and c.stay_until_ns <= now_ns
+        ]
+        return iter(sorted(found, key=lambda c: (c.place_id, c.id)))
+
+    def open_usage(self, cutoffs: Sequence[tuple[TeamClass, int]]) -> Iterator[tuple[TeamClass, Usage]]:
+        for pair, until_ns in sorted(cutoffs):
+            found = [c for c in self._of(pair) if c.original == Original.OPEN and _written(c, None, until_ns)]
+            if found:
+                yield pair, _usage(found)
+
+    def unknown_age_usage(self, pair: TeamClass) -> Iterator[tuple[TierName, Usage]]:
+        found = [c for c in self._of(pair) if c.marked_ns is None and c.last_write_ns is None]
+        yield from _by_tier(found)
+
+    def usage(self, pair: TeamClass, *, before_day: int | None) -> Iterator[tuple[TierName, Usage]]:
+        found = [
+            c
+            for c in self._of(pair)
+            if before_day is None
+            or day_of_ns(c.first_seen_ns if c.last_write_ns is None else c.last_write_ns) < before_day
+        ]
+        yield from _by_tier(found)
+
+    def _of(self, pair: TeamClass) -> Iterator[Candidate]:
+        return (candidate for candidate in self._candidates if _pair(candidate) == pair)
+
+
+def _pair(candidate: Candidate) -> TeamClass:
+    return TeamClass(candidate.team, candidate.class_name)
+
+
+def _by_write(candidate: Candidate) -> tuple[int, int]:
+    return candidate.last_write_ns or 0, candidate.id
+
+
+def _written(candidate: Candidate, after_ns: int | None, until_ns: int) -> bool:
+    written = candidate.last_write_ns
+    return written is not None and written <= until_ns and (after_ns is None or written > after_ns)
+
+
+def _grace_over(candidate: Candidate, now_ns: int) -> bool:
+    return candidate.purge_after_ns is not None and candidate.purge_after_ns <= now_ns
+
+
+def _usage(candidates: Iterable[Candidate]) -> Usage:
+    total = Usage()
+    for c in candidates:
+        stored = c.stored_bytes if c.archive_id is not None else c.allocated_bytes
+        total += Usage(segments=1, logical_bytes=c.size_bytes, stored_bytes=stored)
+    return total
+
+
+def _by_tier(candidates: Sequence[Candidate]) -> Iterator[tuple[TierName, Usage]]:
+    for tier in TierName:
+        found = [candidate for candidate in candidates if candidate.tier == tier]
+        if found:
+            yield tier, _usage(found)

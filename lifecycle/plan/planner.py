@@ -1,0 +1,329 @@
+"""From due candidates, policy and ``now`` to batches with reasons. Pure: the same inputs give the same batches.
+
+Knows the order of a run and what may lie together. Never knows where candidates come from, and never acts; ages and
+obstacles are ``decide``'s and ``figures``'s, sums and reasons are ``batches``'s.
+
+Order of what comes out, and why
+1. unmarks: nothing may be purged on a mark whose reason is gone
+2. releases and purges: they free space, and a full disk needs it before anything is written
+3. marks: rows only
+4. moves: hot to warm, hot to cold, warm to cold; within them by team, class and day, oldest first
+5. what was kept and why, summed up
+Batches come as they fill. Memory is that of the open bins, which are bounded, however much is due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from datetime import datetime
+from typing import Final
+
+from lifecycle.model import ActionKind, Kept, PlannedBatch, ReasonCode, TierName, Usage
+from lifecycle.plan.batches import ArchiveKey, BatchMaker, PlaceKey, reader_set
+from lifecycle.plan.bins import MAX_MEMBERS, Bins
+from lifecycle.plan.decide import (
+    is_due_to_move,
+    leaving_place,
+    mark_blocker,
+    move_blocker,
+    purge_blocker,
+    reached_tier,
+    retention_blocker,
+)
+from lifecycle.plan.figures import FigureBook, Figures
+from lifecycle.plan.kept import KeptCounter
+from lifecycle.plan.source import ArchiveMarks, Candidate, DueArchive, DueSource, TeamClass
+from lifecycle.policy.rules import Policy, TierRule
+from lifecycle.units import day_of_ns, duration_ns, to_ns
+
+EVERY_ACTION: Final = frozenset(ActionKind)
+
+
+def iter_batches(
+    source: DueSource, policy: Policy, now: datetime, *, only: Collection[ActionKind] | None = None
+) -> Iterator[PlannedBatch | Kept]:
+    """Everything that is due at ``now``, batch by batch in the order of a run, then one ``Kept`` per group.
+
+    ``only`` names the actions to plan; None or all of them plan everything. What the others would do is then not
+    looked at, nor counted as kept. A second call with the same inputs gives the same values in the same order.
+    """
+    wanted = EVERY_ACTION if only is None else frozenset(only)
+    for item in _Planner(source, policy, to_ns(now), wanted).run():
+        if isinstance(item, Kept) or item.kind in wanted:
+            yield item
+
+
+class _Planner:
+    def __init__(self, source: DueSource, policy: Policy, now_ns: int, wanted: frozenset[ActionKind]) -> None:
+        self._source = source
+        self._policy = policy
+        self._now_ns = now_ns
+        self._wanted = wanted
+        self._book = FigureBook(policy)
+        self._grace_ns = duration_ns(policy.grace)
+        self._make = BatchMaker(policy, now_ns)
+        self._kept = KeptCounter(policy, now_ns)
+        self._pairs = sorted(source.pairs())
+        known = ((pair, self._book.of(*pair)) for pair in self._pairs)
+        self._known = [(pair, figures) for pair, figures in known if isinstance(figures, Figures)]
+
+    def run(self) -> Iterator[PlannedBatch | Kept]:
+        if ActionKind.UNMARK in self._wanted:
+            yield from self._unmarks()
+        if ActionKind.RELEASE in self._wanted:
+            yield from self._releases()
+        if ActionKind.PURGE in self._wanted:
+            yield from self._purges_of_originals()
+            yield from self._purges_of_archives()
+        if ActionKind.MARK in self._wanted:
+            yield from self._marks()
+        if ActionKind.TRANSITION in self._wanted or ActionKind.MERGE in self._wanted:
+            yield from self._moves()
+        self._count_standing()
+        yield from self._kept.lines()
+
+    # --- marks taken off, originals released, purges ------------------------------------------------------------
+
+    def _unmarks(self) -> Iterator[PlannedBatch]:
+        bins: Bins[tuple[PlaceKey, ReasonCode], Candidate] = Bins()
+        for candidate in self._source.iter_doubtful_marks(
+            policy_digest=self._policy.digest, now_ns=self._now_ns, written_after_ns=self._doubt_from_ns()
+        ):
+            code = self._mark_is_wrong(candidate)
+            if code is not None:
+                yield from map(self._unmark, bins.add((_place_key(candidate), code), candidate))
+        yield from map(self._unmark, bins.drain())
+
+    def _doubt_from_ns(self) -> int:
+        """A job or segment that wrote later than this may have made a mark wrong: the longest expire_after counts."""
+        longest = max((figures.expire_ns or 0 for _, figures in self._known), default=0)
+        return self._now_ns - longest
+
+    def _mark_is_wrong(self, candidate: Candidate) -> ReasonCode | None:
+        code = retention_blocker(candidate, self._book.of(candidate.team, candidate.class_name), self._now_ns)
+        if code is ReasonCode.TOO_YOUNG and (candidate.last_write_ns or 0) <= (candidate.marked_ns or 0):
+            return ReasonCode.RETENTION_CHANGED
+        return code
+
+    def _unmark(self, closed: tuple[tuple[PlaceKey, ReasonCode], list[Candidate]]) -> PlannedBatch:
+        (key, code), candidates = closed
+        figures = self._book.of(key.team, key.class_name)
+        return self._make.unmark(key, code, figures if isinstance(figures, Figures) else None, candidates)
+
+    def _releases(self) -> Iterator[PlannedBatch]:
+        bins: Bins[PlaceKey, Candidate] = Bins()
+        for candidate in self._source.iter_returned(now_ns=self._now_ns):
+            code = move_blocker(candidate, self._now_ns)
+            if code is not None:
+                self._keep(candidate, code)
+                continue
+            key = _place_key(candidate)._replace(place_id=candidate.place_id)
+            for closed in bins.add(key, candidate):
+                yield self._make.release(*closed)
+        for closed in bins.drain():
+            yield self._make.release(*closed)
+
+    def _purges_of_originals(self) -> Iterator[PlannedBatch]:
+        bins: Bins[PlaceKey, Candidate] = Bins()
+        for candidate in self._source.iter_marked_originals(now_ns=self._now_ns):
+            if self._mark_is_wrong(candidate) is not None:
+                continue  # unmarked by this very plan
+            code = purge_blocker(candidate, self._grace_ns, self._now_ns)
+            if code is not None:
+                self._keep(candidate, code)
+                continue
+            for closed in bins.add(_place_key(candidate), candidate):
+                yield self._make.purge_originals(*closed)
+        for closed in bins.drain():
+            yield self._make.purge_originals(*closed)
+
+    def _purges_of_archives(self) -> Iterator[PlannedBatch]:
+        bins: Bins[PlaceKey, tuple[DueArchive, int]] = Bins()
+        for marks in self._source.iter_marked_archives(now_ns=self._now_ns):
+            archive = marks.archive
+            if not self._goes_whole(marks):
+                continue
+            key = PlaceKey(archive.team, archive.class_name, archive.place_id, TierName(archive.tier))
+            last_marked_ns = max(member.marked_ns or 0 for member in marks.members)
+            for closed in bins.add(key, (archive, last_marked_ns), count=archive.live_members):
+                yield self._make.purge_archives(*closed)
+        for closed in bins.drain():
+            yield self._make.purge_archives(*closed)
+
+    def _goes_whole(self, marks: ArchiveMarks) -> bool:
+        """Whether every live member is past its grace; if not, those that are become "kept" (bug case B12)."""
+        ready: list[Candidate] = []
+        for member in marks.members:
+            if (member.purge_after_ns or self._now_ns + 1) > self._now_ns or self._mark_is_wrong(member) is not None:
+                continue  # its time has not come
+            code = purge_blocker(member, self._grace_ns, self._now_ns)
+            if code is None:
+                ready.append(member)
+            else:
+                self._keep(member, code)
+        # Books that disagree about the members bar the purge as well.
+        if ready and len(ready) == len(marks.members) == marks.archive.live_members:
+            return True
+        for member in ready:
+            self._keep(member, ReasonCode.ARCHIVE_SHARED)
+        return False
+
+    # --- marks --------------------------------------------------------------------------------------------------
+
+    def _marks(self) -> Iterator[PlannedBatch]:
+        for pair, figures in self._known:
+            bins: Bins[PlaceKey, Candidate] = Bins()
+            for candidate in self._expiring(pair, figures):
+                if retention_blocker(candidate, figures, self._now_ns) is not None:
+                    continue  # the source's range may be wider than the rule
+                code = mark_blocker(candidate, figures, self._now_ns)
+                if code is None:
+                    for closed in bins.add(_place_key(candidate), candidate):
+                        yield self._make.mark(figures, *closed)
+                elif not is_due_to_move(candidate, figures, self._now_ns):
+                    self._kept.add(candidate, code, figures)
+            for closed in bins.drain():
+                yield self._make.mark(figures, *closed)
+
+    def _expiring(self, pair: TeamClass, figures: Figures) -> Iterator[Candidate]:
+        if figures.expire_ns is None:
+            return iter(())
+        return self._source.iter_expiring(
+            pair,
+            write_until_ns=self._now_ns - figures.longest_retention_ns,
+            job_until_ns=self._now_ns - figures.expire_ns if figures.by_job else None,
+            with_originals=figures.expires_in_hot,
+        )
+
+    # --- moves --------------------------------------------------------------------------------------------------
+
+    def _moves(self) -> Iterator[PlannedBatch]:
+        for tier in (TierName.WARM, TierName.COLD):
+            for pair, figures in self._known:
+                if tier in self._policy.tiers:
+                    yield from self._moves_of_originals(pair, figures, tier, self._policy.tiers[tier])
+        if TierName.COLD in self._policy.tiers:
+            for pair, figures in self._known:
+                yield from self._moves_of_archives(pair, figures, self._policy.tiers[TierName.COLD])
+
+    def _moves_of_originals(
+        self, pair: TeamClass, figures: Figures, tier: TierName, target: TierRule
+    ) -> Iterator[PlannedBatch]:
+        limit_ns = figures.limit_ns(tier)
+        if limit_ns is None:
+            return
+        colder_ns = figures.cold_ns if tier is TierName.WARM else None
+        after_ns = None if colder_ns is None else self._now_ns - colder_ns
+        bins: Bins[ArchiveKey, Candidate] = Bins(max_bytes=target.merge.target_bytes)
+        window: int | None = None
+        for candidate in self._source.iter_settled(pair, after_ns=after_ns, until_ns=self._now_ns - limit_ns):
+            code = move_blocker(candidate, self._now_ns)
+            if code is not None:
+                self._kept.add(candidate, code, figures)
+                continue
+            key = _archive_key(candidate, target)
+            if window is not None and key.window != window:
+                for closed in bins.drain():  # candidates come by last write: that window is over
+                    yield self._make.move_originals(pair, figures, tier, *closed)
+            window = key.window
+            if candidate.size_bytes >= target.merge.below_bytes:
+                yield self._make.move_originals(pair, figures, tier, key, [candidate])
+                continue
+            for closed in bins.add(key, candidate, size_bytes=candidate.size_bytes):
+                yield self._make.move_originals(pair, figures, tier, *closed)
+        for closed in bins.drain():
+            yield self._make.move_originals(pair, figures, tier, *closed)
+
+    def _moves_of_archives(self, pair: TeamClass, figures: Figures, target: TierRule) -> Iterator[PlannedBatch]:
+        if figures.cold_ns is None:
+            return
+        bins: Bins[ArchiveKey, DueArchive] = Bins(max_bytes=target.merge.target_bytes)
+        for archive in self._source.iter_archives(pair, TierName.WARM, until_ns=self._now_ns - figures.cold_ns):
+            if not archive.has_unmarked:
+                self._kept_archive(archive, figures)
+                continue
+            for each in bins.drain(self._is_over(archive.newest_write_ns, target)):
+                yield from self._without_repeats(pair, figures, target.name, *each)
+            mode, gid = reader_set(archive.mode, archive.gid)
+            key = ArchiveKey(archive.place_id, _window(archive.day, target), mode, gid)
+            if archive.live_raw_bytes >= target.merge.below_bytes or archive.live_members >= MAX_MEMBERS:
+                yield self._make.move_archives(pair, figures, target.name, key, [archive])
+                continue
+            closed = bins.add(key, archive, size_bytes=archive.live_raw_bytes, count=archive.live_members)
+            for each in closed:
+                yield from self._without_repeats(pair, figures, target.name, *each)
+        for each in bins.drain():
+            yield from self._without_repeats(pair, figures, target.name, *each)
+
+    def _is_over(self, newest_write_ns: int, target: TierRule) -> Callable[[ArchiveKey], bool]:
+        """Archives come by their newest write, and carry the first day of the window they were made for: after both
+        windows have passed, no archive for that day follows."""
+        warm = self._policy.tiers.get(TierName.WARM)
+        days = target.merge.window_days + (warm.merge.window_days if warm else 1)
+        over = day_of_ns(newest_write_ns) - days
+        return lambda key: key.window <= over
+
+    def _without_repeats(
+        self, pair: TeamClass, figures: Figures, tier: TierName, key: ArchiveKey, archives: list[DueArchive]
+    ) -> Iterator[PlannedBatch]:
+        """No path twice in one archive: shifting rotations give ``rank_3.log.1`` a new content every night."""
+        while archives:
+            out = self._source.repeated_paths([archive.id for archive in archives]) if len(archives) > 1 else ()
+            together = [archive for archive in archives if archive.id not in out]
+            yield self._make.move_archives(pair, figures, tier, key, together)
+            archives = [archive for archive in archives if archive.id in out]
+
+    # --- what is kept -------------------------------------------------------------------------------------------
+
+    def _keep(self, candidate: Candidate, code: ReasonCode) -> None:
+        self._kept.add(candidate, code, self._book.of(candidate.team, candidate.class_name))
+
+    def _count_standing(self) -> None:
+        """Groups that look due by age and that no rule lets go: counted, never read one by one."""
+        moves = bool(self._wanted & {ActionKind.TRANSITION, ActionKind.MERGE})
+        if moves:
+            self._count_open()
+        if not moves and ActionKind.MARK not in self._wanted:
+            return
+        for pair in self._pairs:
+            figures = self._book.of(*pair)
+            if isinstance(figures, ReasonCode):
+                for tier, usage in self._source.usage(pair, before_day=self._stranger_day(pair)):
+                    self._kept.add_usage(pair, tier, figures, usage)
+            else:
+                for tier, usage in self._source.unknown_age_usage(pair):
+                    self._kept.add_usage(pair, tier, ReasonCode.AGE_UNKNOWN, usage, figures)
+
+    def _count_open(self) -> None:
+        cutoffs = [
+            (pair, self._now_ns - figures.first_move_ns)
+            for pair, figures in self._known
+            if figures.first_move_ns is not None
+        ]
+        for pair, usage in self._source.open_usage(cutoffs):
+            self._kept.add_usage(pair, TierName.HOT, ReasonCode.NOT_SETTLED, usage)
+
+    def _stranger_day(self, pair: TeamClass) -> int | None:
+        """The day before which an unlisted team's segments would be due by the platform's figures."""
+        rule = self._policy.classes.get(pair.class_name)
+        limits = [limit for limit in (rule.warm_after, rule.cold_after, rule.expire_after) if limit] if rule else []
+        return day_of_ns(self._now_ns - duration_ns(min(limits))) if limits else None
+
+    def _kept_archive(self, archive: DueArchive, figures: Figures) -> None:
+        usage = Usage(segments=archive.live_members, logical_bytes=archive.live_raw_bytes)
+        pair = TeamClass(archive.team, archive.class_name)
+        self._kept.add_usage(pair, TierName(archive.tier), ReasonCode.IN_GRACE, usage, figures)
+
+
+def _place_key(candidate: Candidate) -> PlaceKey:
+    return PlaceKey(candidate.team, candidate.class_name, leaving_place(candidate), reached_tier(candidate))
+
+
+def _window(day: int, target: TierRule) -> int:
+    days = target.merge.window_days
+    return day // days * days
+
+
+def _archive_key(candidate: Candidate, target: TierRule) -> ArchiveKey:
+    mode, gid = reader_set(candidate.mode, candidate.gid)
+    return ArchiveKey(candidate.place_id, _window(day_of_ns(candidate.last_write_ns or 0), target), mode, gid)
