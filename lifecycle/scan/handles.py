@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final
@@ -18,6 +19,7 @@ from lifecycle.names import show_name
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _CAPACITY: Final = 128
+_OCTAL: Final = re.compile(rb"\\([0-7]{3})")  # how the mount table writes spaces and the like
 
 
 class Root:
@@ -40,6 +42,7 @@ class Root:
                 hint="check that it is mounted and that this user may read it",
             ) from error
         self.device = os.fstat(self.fd).st_dev
+        self._mounted = _mount_points_below(self.path)
 
     def directory(self, path: bytes) -> int:
         """The descriptor of a folder, ``b""`` for the root itself. A second call gives the same one, without I/O.
@@ -51,7 +54,8 @@ class Root:
 
     def may_enter(self, path: bytes, device: int, above: int) -> bool:
         """Whether a folder on ``device`` may be entered from its parent folder on the device ``above``."""
-        return device == above or path in self._mounts
+        # A folder mounted from the same file system (bind mount) has the same device and shows the same files twice.
+        return path in self._mounts or (device == above and path not in self._mounted)
 
     def device_of(self, path: bytes) -> int:
         """The device a folder lies on; opens the folder if need be and raises what ``directory`` raises."""
@@ -104,3 +108,18 @@ class Root:
                 hint="list it under mounts of its source",
             )
         return fd, device
+
+
+def _mount_points_below(root: bytes, mountinfo: str = "/proc/self/mountinfo") -> frozenset[bytes]:
+    """Paths, relative to the root, where something is mounted; none where the mount table cannot be read."""
+    try:
+        with open(mountinfo, "rb") as lines:
+            points = [_OCTAL.sub(_unescape, fields[4]) for line in lines if len(fields := line.split(b" ", 5)) > 5]
+    except OSError:
+        return frozenset()
+    above = os.path.realpath(root).rstrip(b"/") + b"/"
+    return frozenset(point[len(above) :] for point in points if point.startswith(above) and len(point) > len(above))
+
+
+def _unescape(match: re.Match[bytes]) -> bytes:
+    return bytes([int(match[1], 8)])

@@ -1,4 +1,4 @@
-"""The sign of life at a place's root: ``.lifecycle/place.json``, which says whose place it is and how far the catalog was.
+"""The sign of life at a place's root: ``.lifecycle/place.json``, whose place it is, how far the catalog was.
 
 Knows one small file. Never judges it: whoever compares it with the catalog does (promise 5).
 """
@@ -10,7 +10,7 @@ import errno
 import json
 import os
 from dataclasses import asdict, dataclass, fields
-from typing import Final
+from typing import Any, Final
 
 from lifecycle.errors import Damaged, PlaceUnavailable, StorageFull
 from lifecycle.model import OUR_FOLDER
@@ -105,7 +105,7 @@ def _require_ours(root: bytes, folder_fd: int) -> None:
     facts = os.fstat(folder_fd)
     if facts.st_uid not in (0, os.geteuid()):
         raise PlaceUnavailable(
-            f"{show_name(root)}/{OUR_FOLDER.decode()} belongs to user {facts.st_uid}, not to user {os.geteuid()} who runs this",
+            f"{show_name(root)}/{OUR_FOLDER.decode()} belongs to user {facts.st_uid}, this runs as user {os.geteuid()}",
             hint="run as the user who ran lifecycle init there, or give that folder to this user",
         )
     if facts.st_mode & 0o022:
@@ -133,8 +133,8 @@ def _parse(root: bytes, text: bytes) -> Marker:
         raise Damaged(
             f"{where} has format {body['format']}, newer than {_FORMAT} of this program", hint="use a newer lifecycle"
         )
-    values = {field.name: body.get(field.name) for field in fields(Marker)}
-    if not all(isinstance(value, int if name == "generation" else str) for name, value in values.items()):
+    values: dict[str, Any] = {field.name: body.get(field.name) for field in fields(Marker)}
+    if not all(type(value) is (int if name == "generation" else str) for name, value in values.items()):
         raise Damaged(f"{where} lacks a value or has one of the wrong type", hint=hint)
     return Marker(**values)
 
