@@ -48,5 +48,7 @@ def _commands_of(line: str) -> Iterator[list[str]]:
         before = words[start - 1] if start else ";"
         if word.rpartition("/")[2] == "lifecycle" and (before in _STOP or "=" in before or "/" in word):
             arguments = words[start + 1 :]
-            end = next((index for index, part in enumerate(arguments) if part.rstrip(";") in _STOP or part == "…"), None)
+            end = next(
+                (index for index, part in enumerate(arguments) if part.rstrip(";") in _STOP or part == "…"), None
+            )
             yield [part.rstrip(";") for part in arguments[:end]]
