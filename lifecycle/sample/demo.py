@@ -94,7 +94,7 @@ def _make(into: Path, *, now: datetime, seed: int, scale: float) -> SampleFacts:
 
 def _first_day(demo: _Shell, now: datetime) -> None:
     _say("A catalog for rehearsals, whose clock may be moved, and a marker in each place.")
-    demo.run("init", "--rehearsal", "--now", _when(now))
+    demo.run("init", "--rehearsal")
     _say("What a run would do. Nothing is changed by asking.")
     demo.run("plan", "--now", _when(now))
     _say("The scan alone fills the catalog; the audit then shows how it stands before anything has moved.")
