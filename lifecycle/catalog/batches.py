@@ -1,0 +1,100 @@
+"""What journal, executor and recovery say to each other about batches: values only."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from lifecycle.model import ActionKind, BatchState, Content, Labels, Original, Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """Everything one attempt may leave behind, and what recovery needs to undo, adopt or finish it."""
+
+    key: str = ""  # of the object it makes
+    temporary: str = ""
+    tier: str = ""  # where the object goes
+    team: str = ""
+    class_name: str = ""
+    day: int = 0
+    gid: int = 0
+    mode: int = 0
+    zstd_level: int = 0
+    form: str = ""
+    archive_ids: tuple[int, ...] = ()  # that it reads from, or removes
+    policy_digest: str = ""
+
+    @classmethod
+    def parse(cls, body: str) -> Intent:
+        fields = json.loads(body)
+        fields["archive_ids"] = tuple(fields["archive_ids"])
+        return cls(**fields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchHead:
+    id: int
+    run_id: int
+    action: ActionKind
+    place_id: int
+    target_place_id: int | None
+    state: BatchState
+    intent: Intent
+    created_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalMember:
+    """A member as segments and batch_members know it together: enough to read, release or put it back."""
+
+    segment_id: int
+    directory: bytes
+    name: bytes
+    inode: int
+    size_bytes: int
+    mtime_ns: int
+    ctime_ns: int
+    mode: int
+    uid: int
+    gid: int
+    labels: Labels
+    content: Content
+    last_write_ns: int | None
+    digest: bytes | None
+    original: Original
+    archive_id: int | None
+    outcome: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredMember:
+    """What a packer reports of one member of the new archive."""
+
+    segment_id: int
+    offset: int  # of its content in the archive's uncompressed stream
+    digest: bytes  # BLAKE3 of its content
+    share_bytes: int  # its part of the archive's bytes; the shares of all members add up to them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredObject:
+    """What a packer reports of the new archive."""
+
+    size_bytes: int
+    raw_bytes: int
+    digest: bytes
+    manifest_digest: bytes
+    form: str
+    members: tuple[StoredMember, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """A member that was left alone; ``keep_copy`` when its stored copy stays the good one."""
+
+    segment_id: int
+    outcome: Outcome
+    detail: str
+    keep_copy: bool = False
+    reopen: bool = False  # the file differs from what the catalog knows: scan it anew

@@ -1,0 +1,170 @@
+"""What a segment's copies are, changed inside the journal's transactions: rows and the rollups that sum them.
+
+Every function takes the connection of a transaction that somebody else began, and changes rollups by exactly what it
+changes in segments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, text
+
+from lifecycle.catalog import tables
+from lifecycle.catalog.batches import BatchHead, Refused, StoredObject
+from lifecycle.catalog.bulk import insert_rows_returning_ids, update_rows
+from lifecycle.catalog.usage import RollupDeltas
+from lifecycle.model import ArchiveState, Original, TierName
+
+_COUNTED_HOT = (Original.OPEN, Original.SETTLED, Original.MISSING)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    team_id: int
+    class_id: int
+    day: int
+    size_bytes: int
+    allocated_bytes: int
+    stored_bytes: int
+    original: str
+    archive_id: int | None
+    archive_tier: str | None
+    digest: bytes | None
+    last_write_ns: int | None
+
+    @property
+    def stored_tier(self) -> TierName:
+        """Where its stored copy is. Raises ValueError without one."""
+        return TierName(self.archive_tier or "")
+
+
+_FACTS = text(
+    "SELECT s.id, s.team_id, s.class_id, s.day, s.size_bytes, s.allocated_bytes, s.stored_bytes, s.original, s.archive_id,"
+    " a.tier AS archive_tier, s.digest, s.last_write_ns"
+    " FROM batch_members b JOIN segments s ON s.id = b.segment_id LEFT JOIN archives a ON a.id = s.archive_id WHERE b.batch_id = :batch"
+)
+
+
+def member_facts(conn: Connection, batch_id: int) -> dict[int, Facts]:
+    """Of every member of a batch, by segment id."""
+    return {row[0]: Facts(*row[1:]) for row in conn.execute(_FACTS, {"batch": batch_id})}
+
+
+def insert_archive(
+    conn: Connection, head: BatchHead, stored: StoredObject, facts: Mapping[int, Facts], now_ns: int
+) -> int:
+    """The row of the object that a batch made; returns its id."""
+    members = [facts[m.segment_id] for m in stored.members]
+    writes = [fact.last_write_ns for fact in members if fact.last_write_ns is not None] or [now_ns]
+    intent = head.intent
+    row = {
+        "place_id": head.target_place_id, "key": intent.key, "tier": intent.tier, "team_id": members[0].team_id,
+        "class_id": members[0].class_id, "day": intent.day, "gid": intent.gid, "mode": intent.mode, "form": stored.form,
+        "size_bytes": stored.size_bytes, "raw_bytes": stored.raw_bytes, "members": len(members), "live_members": len(members),
+        "live_raw_bytes": sum(fact.size_bytes for fact in members), "newest_write_ns": max(writes), "oldest_write_ns": min(writes),
+        "digest": stored.digest, "manifest_digest": stored.manifest_digest, "zstd_level": intent.zstd_level,
+        "state": ArchiveState.LIVE.value, "batch_id": head.id, "created_ns": now_ns, "verified_ns": now_ns,
+    }  # fmt: skip
+    return insert_rows_returning_ids(conn, tables.archives, tuple(row), [tuple(row.values())])[0]
+
+
+def attach(
+    conn: Connection, head: BatchHead, archive_id: int, stored: StoredObject, facts: Mapping[int, Facts]
+) -> None:
+    """Members are stored in this archive from now on; one whose original is there is still read from hot."""
+    tier = TierName(head.intent.tier)
+    deltas = RollupDeltas()
+    rows = []
+    for member in stored.members:
+        fact = facts[member.segment_id]
+        deltas.add(fact.team_id, fact.class_id, tier, fact.day, 1, fact.size_bytes, member.share_bytes)
+        read_from = TierName.HOT if Original(fact.original).is_present else tier
+        rows.append((member.digest, archive_id, member.offset, member.share_bytes, read_from.value, member.segment_id))
+    columns = ("digest", "archive_id", "archive_offset", "stored_bytes", "tier")
+    update_rows(conn, tables.segments, ("id",), columns, rows)
+    deltas.apply(conn)
+
+
+def originals_gone(
+    conn: Connection, facts: Mapping[int, Facts], gone: Sequence[tuple[int, Original]], deltas: RollupDeltas
+) -> None:
+    """Originals left their names; the stored copy is what is read from now on."""
+    rows = []
+    for segment, original in gone:
+        fact = facts[segment]
+        count_hot(deltas, fact, -1)
+        rows.append((original.value, fact.archive_tier, None, segment))
+    update_rows(conn, tables.segments, ("id",), ("original", "tier", "stay_until_ns"), rows)
+
+
+def drop_surplus(
+    conn: Connection, facts: Mapping[int, Facts], refused: Sequence[Refused], deltas: RollupDeltas
+) -> None:
+    """The file under the name is not what was stored: the stored copy is not counted, searched or restored."""
+    rows = []
+    for refusal in refused:
+        fact = facts[refusal.segment_id]
+        if fact.archive_id is None:
+            continue
+        count_stored(deltas, fact, -1)
+        if Original(fact.original) is Original.PARKED:  # it was given its name back
+            deltas.add(fact.team_id, fact.class_id, TierName.HOT, fact.day, 1, fact.size_bytes, fact.allocated_bytes)
+        rows.append((None, None, None, 0, Original.OPEN.value, TierName.HOT.value, refusal.segment_id))
+        conn.execute(_ONE_MEMBER_LESS, {"size": fact.size_bytes, "id": fact.archive_id})
+    columns = ("digest", "archive_id", "archive_offset", "stored_bytes", "original", "tier")
+    update_rows(conn, tables.segments, ("id",), columns, rows)
+    unsign(conn, [refusal.segment_id for refusal in refused])
+
+
+def forget_copies(conn: Connection, facts: Mapping[int, Facts], purged: Sequence[int], deltas: RollupDeltas) -> None:
+    """Nothing is left of these segments but their row and their history."""
+    for segment in purged:
+        fact = facts[segment]
+        count_hot(deltas, fact, -1)
+        if fact.archive_id is not None:
+            count_stored(deltas, fact, -1)
+    rows = [(Original.PURGED.value, None, None, 0, None, 0, segment) for segment in purged]
+    columns = ("original", "archive_id", "archive_offset", "stored_bytes", "tier", "marked")
+    update_rows(conn, tables.segments, ("id",), columns, rows)
+
+
+def count_hot(deltas: RollupDeltas, fact: Facts, sign: int) -> None:
+    if Original(fact.original) in _COUNTED_HOT:
+        deltas.add(
+            fact.team_id,
+            fact.class_id,
+            TierName.HOT,
+            fact.day,
+            sign,
+            sign * fact.size_bytes,
+            sign * fact.allocated_bytes,
+        )
+
+
+def count_stored(deltas: RollupDeltas, fact: Facts, sign: int) -> None:
+    deltas.add(
+        fact.team_id, fact.class_id, fact.stored_tier, fact.day, sign, sign * fact.size_bytes, sign * fact.stored_bytes
+    )
+
+
+def reopen(conn: Connection, segments: Sequence[int]) -> None:
+    """Not settled any more: the next scan looks at the file again, whatever its folder's signature says."""
+    for segment in segments:
+        conn.execute(_REOPEN, {"id": segment})
+    unsign(conn, segments)
+
+
+def unsign(conn: Connection, segments: Sequence[int]) -> None:
+    """The folders of these segments are compared row by row in the next scan."""
+    for segment in segments:
+        conn.execute(_UNSIGN, {"id": segment})
+
+
+_ONE_MEMBER_LESS = text(
+    "UPDATE archives SET live_members = live_members - 1, live_raw_bytes = live_raw_bytes - :size,"
+    " state = CASE WHEN live_members = 1 THEN 'superseded' ELSE state END WHERE id = :id"
+)
+_REOPEN = text("UPDATE segments SET original = 'open' WHERE id = :id AND original = 'settled'")
+_UNSIGN = text("UPDATE directories SET signature = NULL WHERE id = (SELECT directory_id FROM segments WHERE id = :id)")

@@ -1,0 +1,94 @@
+"""What a restore asks of the catalog and tells it. Knows rows; never a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from lifecycle.catalog import tables
+from lifecycle.catalog.bulk import select_in, update_rows
+from lifecycle.catalog.events import append_event
+from lifecycle.catalog.usage import RollupDeltas
+from lifecycle.model import Original, TierName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredAt:
+    """Where a segment's stored copy lies."""
+
+    segment_id: int
+    archive_id: int
+    place_id: int
+    key: str
+    form: str
+    offset: int
+
+
+def stored_at(conn: Connection, segment_ids: Sequence[int]) -> dict[int, StoredAt]:
+    """By segment id; segments without a live stored copy are left out."""
+    sql = (
+        "SELECT s.id, a.id, a.place_id, a.key, a.form, s.archive_offset FROM segments s JOIN archives a ON a.id = s.archive_id"
+        " WHERE a.state = 'live' AND s.id IN ({values})"
+    )
+    return {
+        segment: StoredAt(segment_id=segment, archive_id=archive, place_id=place, key=key, form=form, offset=offset)
+        for segment, archive, place, key, form, offset in map(tuple, select_in(conn, sql, segment_ids))
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutBack:
+    """A segment whose file is back under its own name, and what the file is like."""
+
+    segment_id: int
+    inode: int
+    ctime_ns: int
+    allocated_bytes: int
+
+
+def record_put_back(
+    conn: Connection, place_id: int, files: Sequence[PutBack], *, stay_until_ns: int, now_ns: int
+) -> None:
+    """Restored in place: an original again, left alone until its stay ends, with its stored copy kept as it is."""
+    facts = {
+        row[0]: row
+        for row in map(
+            tuple,
+            select_in(
+                conn,
+                "SELECT id, team_id, class_id, day, size_bytes FROM segments WHERE id IN ({values})",
+                [f.segment_id for f in files],
+            ),
+        )
+    }
+    deltas = RollupDeltas()
+    rows = []
+    for file in files:
+        _, team_id, class_id, day, size_bytes = facts[file.segment_id]
+        deltas.add(team_id, class_id, TierName.HOT, day, 1, size_bytes, file.allocated_bytes)
+        rows.append(
+            (Original.SETTLED.value, TierName.HOT.value, file.inode, file.ctime_ns, file.allocated_bytes, stay_until_ns, None, 0, file.segment_id)
+        )  # fmt: skip
+    columns = (
+        "original",
+        "tier",
+        "inode",
+        "ctime_ns",
+        "allocated_bytes",
+        "stay_until_ns",
+        "missing_since_ns",
+        "missing_scans",
+    )
+    update_rows(conn, tables.segments, ("id",), columns, rows)
+    deltas.apply(conn)
+    sql = "UPDATE directories SET signature = NULL WHERE id IN (SELECT directory_id FROM segments WHERE id = ?)"
+    for file in files:
+        conn.exec_driver_sql(sql, (file.segment_id,))
+    body = {
+        "segments": sorted(f.segment_id for f in files)[:10_000],
+        "count": len(files),
+        "stay_until_ns": stay_until_ns,
+    }
+    append_event(conn, place_id=place_id, at_ns=now_ns, kind="restored", body=body)

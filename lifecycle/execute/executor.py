@@ -1,0 +1,246 @@
+"""Carrying out a plan, batch by batch, in the plan's order: several in flight, the journal between their steps.
+
+Chooses nothing and reorders nothing. What one batch meets stays with that batch, unless its error says to halt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from lifecycle.catalog.batches import BatchHead, Intent
+from lifecycle.errors import Consequence, Damaged, ExitCode, LifecycleError, StorageFull
+from lifecycle.execute.moves import (
+    Move,
+    begin_move,
+    close_move,
+    commit_move,
+    original_file,
+    release_order,
+    sweep_superseded,
+)
+from lifecycle.execute.orders import PackOrder, PackResult, ReleaseOrder, ReleaseResult
+from lifecycle.execute.pack import run_pack, run_repack
+from lifecycle.execute.purge import purge_archives, purge_originals
+from lifecycle.execute.release import run_release
+from lifecycle.execute.site import Site
+from lifecycle.model import ActionKind, Original, Outcome, PlannedBatch, Tally, TierName
+
+INLINE_SEGMENTS: Final = 256  # less work than this is done before a worker process has started
+INLINE_BYTES: Final = 16 * 2**20
+
+PhaseKey = tuple[ActionKind, TierName, TierName | None]
+
+
+@dataclass(slots=True)
+class PhaseTally:
+    planned: Tally = field(default_factory=Tally)
+    done: Tally = field(default_factory=Tally)
+    parked: int = 0
+    began: float = 0.0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """One line of ``history RUN --problems``."""
+
+    phase: str
+    place_id: int | None
+    subject: str
+    error: LifecycleError
+
+
+class BatchExecutor:
+    """Runs the batches of one plan. ``tallies`` and ``troubles`` grow while it does."""
+
+    def __init__(
+        self, site: Site, *, on_done: Callable[[PlannedBatch, int, int], None], moving: tuple[int, int]
+    ) -> None:
+        """``moving``: segments and bytes that the plan moves, to choose between worker processes and this one."""
+        self._site = site
+        self._on_done = on_done
+        inline = moving[0] < INLINE_SEGMENTS and moving[1] < INLINE_BYTES
+        self._workers: Executor = site.inline if inline else site.pool()
+        self._window = 1 if inline else 2 * site.workers
+        self._running: dict[Future[Any], Move | tuple[PlannedBatch, BatchHead, dict[int, int]]] = {}
+        self.tallies: dict[PhaseKey, PhaseTally] = {}
+        self.troubles: list[Trouble] = []
+        self.left_segments = 0
+        self.stopped = ""
+
+    def run(self, batches: Iterable[PlannedBatch]) -> None:
+        """Every batch, or as many as ``site.stop`` allows; what was begun is finished. Raises only what halts the run."""
+        try:
+            for batch in batches:
+                self._phase(batch).planned.add(Tally(segments=batch.segments, logical_bytes=batch.logical_bytes))
+                self.stopped = self.stopped or self._site.stop()
+                if self.stopped:
+                    self.left_segments += batch.segments
+                    continue
+                self._begin(batch)
+        finally:
+            self._drain(0)
+            for tier in (TierName.WARM, TierName.COLD):
+                self._sweep(tier)
+
+    # --- one batch ----------------------------------------------------------------------------------------------
+
+    def _begin(self, batch: PlannedBatch) -> None:
+        if not batch.kind.moves:
+            self._drain(0)  # removals of one kind before the next begins
+        try:
+            if batch.kind.moves:
+                self._begin_move(batch)
+            elif batch.kind is ActionKind.RELEASE:
+                self._release_restored(batch)
+            else:
+                self._finish(batch, self._do_at_once(batch))
+        except LifecycleError as error:
+            self._failed(batch, error)
+
+    def _do_at_once(self, batch: PlannedBatch) -> Tally:
+        site, lease = self._site, self._site.lease_of(batch.place_id)
+        if batch.kind is ActionKind.PURGE:
+            return purge_archives(site, batch) if batch.archive_ids else purge_originals(site, batch)
+        change = site.journal.mark if batch.kind is ActionKind.MARK else site.journal.unmark
+        done = change(lease, batch, site.policy.digest)
+        share = batch.logical_bytes if done == batch.segments else batch.logical_bytes * done // max(1, batch.segments)
+        return Tally(segments=done, logical_bytes=share, kept=batch.segments - done)
+
+    def _begin_move(self, batch: PlannedBatch) -> None:
+        move = begin_move(self._site, batch)
+        if move is None:
+            self._finish(batch, Tally(kept=batch.segments))
+            return
+        order = move.order
+        future = (
+            self._workers.submit(run_pack, order)
+            if isinstance(order, PackOrder)
+            else self._workers.submit(run_repack, order)
+        )
+        self._running[future] = move
+        self._drain(self._window - 1)
+
+    def _release_restored(self, batch: PlannedBatch) -> None:
+        site = self._site
+        rows = [(m.segment_id, m.identity.inode, m.identity.size_bytes, m.identity.mtime_ns) for m in batch.members]
+        intent = Intent(team=batch.team, class_name=batch.class_name, policy_digest=site.policy.digest)
+        head = site.journal.intend(site.lease_of(batch.place_id), batch, intent, None, rows)
+        ready = [
+            m
+            for m in site.journal.members(head.id)
+            if m.original is Original.SETTLED and m.archive_id is not None and m.ctime_ns >= 0
+        ]
+        if not ready:
+            site.journal.abandon(site.lease_of(batch.place_id), head.id, Outcome.KEPT, "changed since the plan")
+            self._finish(batch, Tally(kept=batch.segments))
+            return
+        self._submit_release(batch, head, release_order(site, head, [original_file(m) for m in ready]))
+
+    def _submit_release(self, batch: PlannedBatch, head: BatchHead, order: ReleaseOrder) -> None:
+        sizes = {member.segment_id: member.size_bytes for member in order.members}
+        self._running[self._workers.submit(run_release, order)] = (batch, head, sizes)
+
+    # --- what comes back ----------------------------------------------------------------------------------------
+
+    def _drain(self, down_to: int) -> None:
+        while len(self._running) > down_to:
+            done, _ = wait(self._running, return_when=FIRST_COMPLETED)
+            for future in done:
+                task = self._running.pop(future)
+                batch = task.batch if isinstance(task, Move) else task[0]
+                try:
+                    if isinstance(task, Move):
+                        self._packed(task, future.result())
+                    else:
+                        self._released(*task, future.result())
+                except LifecycleError as error:
+                    self._abandon(task, error)
+                    self._failed(batch, error)
+
+    def _packed(self, move: Move, result: PackResult) -> None:
+        if result.damage:
+            self._site.journal.quarantine(
+                self._site.lease_of(move.batch.place_id), result.damaged_archive, result.damage
+            )
+            raise Damaged(result.damage)
+        order = commit_move(self._site, move, result)
+        tally = Tally(
+            stored_bytes=result.size_bytes,
+            archives=int(result.size_bytes > 0),
+            kept=len(move.refused) + len(result.refused),
+        )
+        tally.problems.extend(refusal.detail for refusal in result.refused)
+        if order is not None:
+            self._phase(move.batch).done.add(tally)
+            self._submit_release(move.batch, move.head, order)
+            return
+        if isinstance(move.order, PackOrder):
+            tally.kept = move.batch.segments  # nothing was stored
+        else:
+            tally.segments, tally.logical_bytes = len(result.members), result.raw_bytes
+        self._finish(move.batch, tally)
+
+    def _released(self, batch: PlannedBatch, head: BatchHead, sizes: dict[int, int], result: ReleaseResult) -> None:
+        close_move(self._site, head, result)
+        gone = (*result.removed, *result.parked)
+        raw = sum(sizes[segment] for segment in gone)
+        freed = sum(sizes[segment] for segment in result.removed)
+        tally = Tally(segments=len(gone), logical_bytes=raw, freed_bytes=freed, kept=len(result.refused))
+        tally.problems.extend(refusal.detail for refusal in result.refused)
+        self._phase(batch).parked += len(result.parked)
+        self._finish(batch, tally)
+
+    def _abandon(self, task: Move | tuple[PlannedBatch, BatchHead, dict[int, int]], error: LifecycleError) -> None:
+        """A worker that raised has left nothing; the intent is closed. A failed release stays for recovery."""
+        if isinstance(task, Move) and error.consequence is not Consequence.HALT:
+            self._site.journal.abandon(
+                self._site.lease_of(task.batch.place_id), task.head.id, Outcome.FAILED, error.message
+            )
+
+    def _sweep(self, tier: TierName) -> None:
+        objects, freed, errors = sweep_superseded(self._site, tier)
+        if objects:
+            for (_, tier_from, _), phase in self.tallies.items():
+                if tier_from is tier:
+                    phase.done.freed_bytes += freed
+                    break
+        self.troubles.extend(Trouble(phase="sweep", place_id=None, subject=tier.value, error=error) for error in errors)
+
+    def _finish(self, batch: PlannedBatch, tally: Tally) -> None:
+        phase = self._phase(batch)
+        phase.done.add(tally)
+        phase.seconds = self._site.monotonic() - phase.began
+        self._on_done(batch, tally.segments, tally.logical_bytes)
+        for text in tally.problems[:20]:
+            self.troubles.append(
+                Trouble(
+                    phase=batch.kind.value,
+                    place_id=batch.place_id,
+                    subject=f"{batch.team}/{batch.class_name}",
+                    error=LifecycleError(text),
+                )
+            )
+
+    def _failed(self, batch: PlannedBatch, error: LifecycleError) -> None:
+        self._phase(batch).done.failed += batch.segments
+        self.troubles.append(
+            Trouble(
+                phase=batch.kind.value, place_id=batch.place_id, subject=f"{batch.team}/{batch.class_name}", error=error
+            )
+        )
+        if isinstance(error, StorageFull) and batch.tier_to is not None:
+            target = self._site.tier_place(batch.tier_to)
+            if target is not None:
+                self._site.full.add(target.place.id)
+        if error.consequence is Consequence.HALT and error.exit_code is not ExitCode.DAMAGE:
+            raise error
+
+    def _phase(self, batch: PlannedBatch) -> PhaseTally:
+        key = (batch.kind, batch.tier_from, batch.tier_to)
+        if key not in self.tallies:
+            self.tallies[key] = PhaseTally(began=self._site.monotonic())
+        return self.tallies[key]

@@ -1,0 +1,224 @@
+"""Transitions and merges, the parent's side: intent → stored → committed → released → closed, per batch.
+
+Workers read, write and remove; this module alone writes the journal between their steps. A crash between two of
+its calls leaves exactly the journal state of the former one.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lifecycle.catalog.batches import BatchHead, Intent, JournalMember, Refused, StoredMember, StoredObject
+from lifecycle.errors import LifecycleError
+from lifecycle.execute.orders import (
+    ArchiveTarget,
+    OriginalFile,
+    PackOrder,
+    PackResult,
+    Refusal,
+    ReleaseOrder,
+    ReleaseResult,
+    RepackOrder,
+    StoredArchive,
+    Trouble,
+)
+from lifecycle.execute.site import Site, WorkPlace
+from lifecycle.model import ActionKind, Original, Outcome, PlannedBatch, TierName
+from lifecycle.tiers import make_key
+
+PAUSE_NS: Final = 3600 * 10**9  # a member that failed rests for this, then longer
+THREADED_BYTES: Final = 32 * 2**20  # above it one batch may use every core
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A move that was begun: its journal head, the order for a worker and what was refused before it started."""
+
+    batch: PlannedBatch
+    head: BatchHead
+    order: PackOrder | RepackOrder
+    members: dict[int, JournalMember]
+    refused: tuple[Refused, ...] = ()
+
+
+def begin_move(site: Site, batch: PlannedBatch) -> Move | None:
+    """Write the intent and make the order. None when no member is as the plan saw it; the batch is closed then."""
+    assert batch.tier_to is not None
+    target = site.tier_place(batch.tier_to)
+    if target is None:
+        return None
+    return _begin_pack(site, batch, target) if batch.members else _begin_repack(site, batch, target)
+
+
+def _begin_pack(site: Site, batch: PlannedBatch, target: WorkPlace) -> Move | None:
+    lease = site.lease_of(batch.place_id)
+    rows = [(m.segment_id, m.identity.inode, m.identity.size_bytes, m.identity.mtime_ns) for m in batch.members]
+    single = batch.kind is ActionKind.TRANSITION and len(batch.members) == 1
+    head = site.journal.intend(lease, batch, _intent(site, batch, single), target.place.id, rows)
+    members = {member.segment_id: member for member in site.journal.members(head.id)}
+    ready = [m for m in members.values() if m.original is Original.SETTLED and m.archive_id is None and m.ctime_ns >= 0]
+    refused = tuple(
+        Refused(segment_id=i, outcome=Outcome.KEPT, detail="changed since the plan")
+        for i in members.keys() - {m.segment_id for m in ready}
+    )
+    if not ready:
+        site.journal.abandon(lease, head.id, Outcome.KEPT, "changed since the plan")
+        return None
+    place = site.places[batch.place_id].place
+    order = PackOrder(
+        batch_id=head.id, root=place.root, mounts=site.places[batch.place_id].mounts, source=place.name, place_uid=place.uid, target=_target(site, batch, head, target),
+        members=tuple(original_file(m) for m in ready), single=single,
+    )  # fmt: skip
+    return Move(batch=batch, head=head, order=order, members=members, refused=refused)
+
+
+def _begin_repack(site: Site, batch: PlannedBatch, target: WorkPlace) -> Move | None:
+    lease = site.lease_of(batch.place_id)
+    source = site.places[batch.place_id]
+    assert source.spec is not None
+    archives = site.journal.live_archives(batch.archive_ids)
+    rows = site.journal.archive_members([archive.id for archive in archives])
+    if not rows:
+        return None
+    single = len(rows) == 1 and rows[0].size_bytes >= site.policy.tiers[target.place.tier].merge.below_bytes
+    intent = _intent(site, batch, single, tuple(archive.id for archive in archives))
+    head = site.journal.intend(
+        lease, batch, intent, target.place.id, [(r.id, r.inode, r.size_bytes, r.mtime_ns) for r in rows]
+    )
+    sources = tuple(
+        StoredArchive(
+            archive_id=archive.id, tier=source.spec, key=archive.key, size_bytes=archive.size_bytes,
+            live=tuple((row.id, row.digest) for row in rows if row.archive_id == archive.id),
+        )
+        for archive in archives
+    )  # fmt: skip
+    order = RepackOrder(batch_id=head.id, target=_target(site, batch, head, target), sources=sources, single=single)
+    return Move(batch=batch, head=head, order=order, members={})
+
+
+def _intent(site: Site, batch: PlannedBatch, single: bool, archive_ids: tuple[int, ...] = ()) -> Intent:
+    assert batch.tier_to is not None
+    unique = secrets.token_hex(8)  # names never repeat, also not after a catalog came back from a backup
+    return Intent(
+        key=make_key(batch.team, batch.class_name, batch.day, unique + (".zst" if single else ".tar.zst")), temporary=f"{unique}.part", tier=batch.tier_to.value,
+        team=batch.team, class_name=batch.class_name, day=batch.day, gid=batch.gid, mode=batch.mode,
+        zstd_level=site.policy.tiers[batch.tier_to].zstd_level, form="single" if single else "tar", archive_ids=archive_ids,
+        policy_digest=site.policy.digest,
+    )  # fmt: skip
+
+
+def _target(site: Site, batch: PlannedBatch, head: BatchHead, target: WorkPlace) -> ArchiveTarget:
+    assert target.spec is not None
+    return ArchiveTarget(
+        tier=target.spec, key=head.intent.key, temporary=head.intent.temporary, mode=batch.mode, gid=batch.gid,
+        zstd_level=head.intent.zstd_level, threads=site.workers if batch.logical_bytes >= THREADED_BYTES else 1,
+        team=batch.team, class_name=batch.class_name, day=batch.day, catalog_id=site.catalog_id, place_uid=target.place.uid,
+        created_ns=site.now_ns,
+    )  # fmt: skip
+
+
+def original_file(member: JournalMember) -> OriginalFile:
+    return OriginalFile(
+        segment_id=member.segment_id, directory=member.directory, name=member.name, inode=member.inode, size_bytes=member.size_bytes,
+        mtime_ns=member.mtime_ns, ctime_ns=member.ctime_ns, mode=member.mode, uid=member.uid, gid=member.gid, labels=member.labels,
+        content=member.content, last_write_ns=member.last_write_ns, digest=member.digest,
+    )  # fmt: skip
+
+
+def commit_move(site: Site, move: Move, result: PackResult) -> ReleaseOrder | None:
+    """Record the stored copy. Returns what may be released now; None when nothing is left to do for the batch."""
+    lease = site.lease_of(move.batch.place_id)
+    refused = (*move.refused, *(refused_of(refusal) for refusal in result.refused))
+    if result.size_bytes == 0:
+        site.journal.abandon(
+            lease, move.head.id, Outcome.KEPT, refused[0].detail if refused else "no member could be stored"
+        )
+        site.journal.set_aside(lease, refused, PAUSE_NS)
+        return None
+    site.journal.record_stored(lease, move.head.id)
+    stored = stored_object(result)
+    if isinstance(move.order, RepackOrder):
+        site.journal.commit_repacked(lease, move.head, stored)
+        return None
+    site.journal.commit_packed(lease, move.head, stored, refused)
+    site.journal.set_aside(lease, refused, PAUSE_NS)
+    kept = {member.segment_id for member in result.members}
+    return release_order(site, move.head, [m for m in move.order.members if m.segment_id in kept])
+
+
+def stored_object(result: PackResult) -> StoredObject:
+    return StoredObject(
+        size_bytes=result.size_bytes, raw_bytes=result.raw_bytes, digest=result.digest, manifest_digest=result.manifest_digest,
+        form=result.form,
+        members=tuple(StoredMember(segment_id=m.segment_id, offset=m.offset, digest=m.digest, share_bytes=m.share_bytes) for m in result.members),
+    )  # fmt: skip
+
+
+def release_order(
+    site: Site, head: BatchHead, members: Sequence[OriginalFile], *, finish: bool = False
+) -> ReleaseOrder:
+    work = site.places[head.place_id]
+    return ReleaseOrder(
+        batch_id=head.id,
+        root=work.place.root,
+        mounts=work.mounts,
+        members=tuple(members),
+        park=not work.sees_writers,
+        finish=finish,
+    )
+
+
+def close_move(site: Site, head: BatchHead, result: ReleaseResult) -> None:
+    """Record what the release did. A member that vanished meanwhile keeps its stored copy: it is the one that is left."""
+    refused = [refused_of(refusal, stored=True) for refusal in result.refused]
+    if head.action is ActionKind.RELEASE:
+        refused = [_edited(refusal) for refusal in refused]
+    site.journal.close_release(site.lease_of(head.place_id), head, result.removed, result.parked, refused)
+
+
+def _edited(refusal: Refused) -> Refused:
+    """A restored file that was edited is another segment from now on; the stored copy stays the old one's."""
+    return Refused(segment_id=refusal.segment_id, outcome=refusal.outcome, detail=refusal.detail, keep_copy=True)
+
+
+def refused_of(refusal: Refusal, *, stored: bool = False) -> Refused:
+    """What the journal records of a refusal; ``stored``: a committed copy of exactly the recorded content exists."""
+    vanished = refusal.trouble is Trouble.VANISHED
+    return Refused(
+        segment_id=refusal.segment_id,
+        outcome=_OUTCOME_WHEN_VANISHED
+        if vanished and stored
+        else Outcome.FAILED
+        if refusal.trouble is Trouble.UNREADABLE
+        else Outcome.KEPT,
+        detail=f"{refusal.trouble}: {refusal.detail}",
+        keep_copy=stored and refusal.trouble in (Trouble.VANISHED, Trouble.IN_THE_WAY),
+        reopen=refusal.trouble in (Trouble.CHANGED, Trouble.OPEN, Trouble.VANISHED),
+    )
+
+
+_OUTCOME_WHEN_VANISHED: Final = Outcome.RELEASED
+
+
+def sweep_superseded(site: Site, tier: TierName) -> tuple[int, int, list[LifecycleError]]:
+    """Remove objects whose members all have a newer committed copy. (objects, bytes, what went wrong). Safe to repeat."""
+    removed, freed, errors = [], 0, []
+    work = next(
+        (w for w in site.places.values() if w.spec is not None and w.place.tier is tier and w.lease is not None), None
+    )
+    if work is None or work.writer is None or work.lease is None:
+        return 0, 0, []
+    for archive_id, key, size_bytes in site.journal.superseded(work.place.id):
+        try:
+            work.writer.remove(key, size_bytes=size_bytes)
+        except LifecycleError as error:
+            errors.append(error)
+            continue
+        removed.append(archive_id)
+        freed += size_bytes
+    if removed:
+        site.journal.record_removed(work.lease, removed)
+    return len(removed), freed, errors

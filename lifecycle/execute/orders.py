@@ -1,0 +1,155 @@
+"""What the parent asks of a worker and what comes back: plain values that cross a process boundary.
+
+A worker knows paths, names and bytes. It never sees the catalog, policy or the clock; what it may touch is
+named in its order. Columns rather than objects: an order has thousands of members.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lifecycle.model import Content, Labels
+from lifecycle.ports import TierSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OriginalFile:
+    """One original as the catalog knows it: where it is and what it must still be."""
+
+    segment_id: int
+    directory: bytes
+    name: bytes
+    inode: int
+    size_bytes: int
+    mtime_ns: int
+    ctime_ns: int
+    mode: int
+    uid: int
+    gid: int
+    labels: Labels
+    content: Content = Content.UNKNOWN
+    last_write_ns: int | None = None
+    digest: bytes | None = None  # of the stored copy; known when the order is a release
+
+    @property
+    def path(self) -> bytes:
+        return self.directory + b"/" + self.name if self.directory else self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveTarget:
+    """The object that an order makes: its key, the temporary name the journal knows, who may read it."""
+
+    tier: TierSpec
+    key: str
+    temporary: str
+    mode: int
+    gid: int
+    zstd_level: int
+    threads: int
+    team: str
+    class_name: str
+    day: int
+    catalog_id: str
+    place_uid: str
+    created_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackOrder:
+    """Read these originals below ``root`` and write them into one archive."""
+
+    batch_id: int
+    root: str
+    mounts: tuple[bytes, ...] = ()
+    source: str  # the source's name, first part of member names
+    place_uid: str
+    target: ArchiveTarget
+    members: tuple[OriginalFile, ...]
+    single: bool  # one large segment as its own .zst
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredArchive:
+    """One archive to read from when members move to a colder one."""
+
+    archive_id: int
+    tier: TierSpec
+    key: str
+    size_bytes: int
+    live: tuple[tuple[int, bytes], ...]  # (segment id, digest that its content must have)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepackOrder:
+    """Read the live members of these archives and write them into one new archive."""
+
+    batch_id: int
+    target: ArchiveTarget
+    sources: tuple[StoredArchive, ...]
+    single: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedMember:
+    segment_id: int
+    offset: int  # of its content in the archive's uncompressed stream
+    size_bytes: int
+    digest: bytes
+    share_bytes: int  # its part of the archive's bytes
+
+
+class Trouble(StrEnum):
+    CHANGED = "changed"
+    OPEN = "open"
+    VANISHED = "vanished"
+    UNREADABLE = "unreadable"
+    CLASH = "clash"  # its name is in the archive already, or cannot be in one
+    GIVEN_UP = "given_up"  # another member of the archive changed half-way, so that nothing was stored
+    IN_THE_WAY = "in_the_way"  # another file took the name; the renamed one stays in our folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """One member that was left alone, and why."""
+
+    segment_id: int
+    trouble: Trouble
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackResult:
+    """A durable, verified, published archive; or, with ``size_bytes`` 0, nothing at all was stored."""
+
+    batch_id: int
+    size_bytes: int
+    raw_bytes: int
+    digest: bytes
+    manifest_digest: bytes
+    form: str
+    members: tuple[PackedMember, ...]
+    refused: tuple[Refusal, ...]
+    damage: str = ""  # of a source archive: it was read and is not what was recorded
+    damaged_archive: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseOrder:
+    """Remove these originals below ``root`` if they are still the same files and nobody writes them."""
+
+    batch_id: int
+    root: str
+    mounts: tuple[bytes, ...] = ()
+    members: tuple[OriginalFile, ...]
+    park: bool  # writers cannot be seen: leave the renamed file in our folder until ``finish``
+    finish: bool = False  # members are already in our folder (parked long enough, or a crash left them there)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseResult:
+    batch_id: int
+    removed: tuple[int, ...]
+    parked: tuple[int, ...]
+    refused: tuple[Refusal, ...]

@@ -1,0 +1,234 @@
+"""Making one archive: read members, write, make durable, verify by reading back, publish. Runs inside a worker.
+
+Nothing is removed here and no catalog is known. What a crash leaves: the temporary, or the published object; both
+are named in the batch's intent. A member that is not what its order says is left out and reported; if it was
+being streamed when it changed, the whole object is given up, since its header promised more.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+
+from lifecycle.archive import (
+    ArchiveContext,
+    ArchiveFacts,
+    ArchiveWriter,
+    MemberFacts,
+    SingleWriter,
+    open_archive,
+    stored_shares,
+    verify_archive,
+)
+from lifecycle.archive.writer import MemberWriter
+from lifecycle.errors import Damaged, PlaceUnavailable, Skipped
+from lifecycle.execute.orders import (
+    ArchiveTarget,
+    OriginalFile,
+    PackedMember,
+    PackOrder,
+    PackResult,
+    Refusal,
+    RepackOrder,
+    StoredArchive,
+    Trouble,
+)
+from lifecycle.ports import ObjectReader, ObjectWriter
+from lifecycle.scan.handles import Root
+from lifecycle.tiers import open_tier
+
+_WHOLE_BYTES = 4 * 2**20  # up to here a member is one read; above it is streamed
+_CHUNK_BYTES = 2**20
+_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def run_pack(order: PackOrder) -> PackResult:
+    """Store originals. Raises StorageFull, AlreadyExists or Damaged with nothing left behind."""
+    refused: list[Refusal] = []
+
+    def fill(writer: MemberWriter, added: list[int]) -> None:
+        with Root(order.root, mounts=order.mounts) as root:
+            for member in order.members:
+                trouble = _add_original(writer, root, order, member)
+                if trouble is None:
+                    added.append(member.segment_id)
+                else:
+                    refused.append(trouble)
+
+    return _write_object(order.target, order.batch_id, order.single, (), fill, refused)
+
+
+def run_repack(order: RepackOrder) -> PackResult:
+    """Store the live members of older archives anew. A source whose bytes are not what was recorded is named in the
+    result's ``damage``, and nothing is stored."""
+    damaged = 0
+
+    def fill(writer: MemberWriter, added: list[int]) -> None:
+        nonlocal damaged
+        for source in order.sources:
+            damaged = source.archive_id
+            _copy_members(writer, source, order.target.threads, added)
+        damaged = 0
+
+    replaced = tuple(source.key for source in order.sources)
+    try:
+        return _write_object(order.target, order.batch_id, order.single, replaced, fill, [])
+    except Damaged as error:
+        if not damaged:  # what we wrote ourselves did not read back
+            raise
+        return replace(_nothing(order.batch_id, ()), damage=error.message, damaged_archive=damaged)
+
+
+def _copy_members(writer: MemberWriter, source: StoredArchive, threads: int, added: list[int]) -> None:
+    """Each live member once, its content checked against the catalog's digest by the time it has been read."""
+    live = dict(source.live)
+    tier = open_tier(source.tier)
+    with closing(tier), open_archive(tier.open(source.key), name=source.key) as archive:
+        members = archive.manifest.members
+        numbers = [number for number, member in enumerate(members) if member.facts.segment_id in live]
+        if len(numbers) != len(live):
+            raise Damaged(
+                f"archive {source.key}: {len(live)} live members are recorded, its manifest has {len(numbers)} of them"
+            )
+        for member in archive.iter_members(numbers, threads=threads if threads > 1 else 0):
+            if member.digest != live[member.facts.segment_id]:
+                raise Damaged(
+                    f"archive {source.key}: segment {member.facts.segment_id} has another digest than is recorded"
+                )
+            if member.facts.size <= _WHOLE_BYTES:
+                writer.add_member(member.facts, b"".join(member.chunks))
+            else:
+                writer.add_stream(member.facts, member.chunks)
+            added.append(member.facts.segment_id)
+
+
+def _write_object(
+    target: ArchiveTarget,
+    batch_id: int,
+    single: bool,
+    replaces: tuple[str, ...],
+    fill: Callable[[MemberWriter, list[int]], None],
+    refused: list[Refusal],
+) -> PackResult:
+    tier = open_tier(target.tier)
+    out = tier.create(target.key, temporary=target.temporary, mode=target.mode, gid=target.gid)
+    added: list[int] = []
+    try:
+        facts = _fill_and_finish(target, out, single, replaces, fill, added)
+        if facts is not None:
+            _verify(out.seal(), facts)
+            out.publish()
+    except _GivenUp as error:
+        facts = None
+        refused.append(error.refusal)
+        refused.extend(Refusal(segment_id=i, trouble=Trouble.GIVEN_UP, detail=error.refusal.detail) for i in added)
+    finally:
+        out.abort()  # does nothing after publish
+        tier.close()
+    if facts is None:
+        return _nothing(batch_id, tuple(refused))
+    shares = stored_shares(facts.size_bytes, facts.sizes)
+    members = tuple(
+        PackedMember(segment_id=i, offset=offset, size_bytes=size, digest=digest, share_bytes=share)
+        for i, offset, size, digest, share in zip(added, facts.offsets, facts.sizes, facts.digests, shares, strict=True)
+    )
+    return PackResult(
+        batch_id=batch_id, size_bytes=facts.size_bytes, raw_bytes=facts.raw_bytes, digest=facts.digest,
+        manifest_digest=facts.manifest_digest, form=facts.form.value, members=members, refused=tuple(refused),
+    )  # fmt: skip
+
+
+def _nothing(batch_id: int, refused: tuple[Refusal, ...]) -> PackResult:
+    return PackResult(
+        batch_id=batch_id, size_bytes=0, raw_bytes=0, digest=b"", manifest_digest=b"", form="", members=(), refused=refused
+    )  # fmt: skip
+
+
+class _GivenUp(Exception):
+    """A member changed after part of it was in the archive: the object cannot be finished."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.detail)
+        self.refusal = refusal
+
+
+def _fill_and_finish(
+    target: ArchiveTarget,
+    out: ObjectWriter,
+    single: bool,
+    replaces: tuple[str, ...],
+    fill: Callable[[MemberWriter, list[int]], None],
+    added: list[int],
+) -> ArchiveFacts | None:
+    """Facts of the finished object; None when no member could be added."""
+    context = ArchiveContext(
+        catalog_id=target.catalog_id, place_uid=target.place_uid, team=target.team, class_name=target.class_name, day=target.day,
+        created_ns=target.created_ns, gid=target.gid, mode=target.mode, replaces=replaces,
+    )  # fmt: skip
+    kind = SingleWriter if single else ArchiveWriter
+    writer: MemberWriter = kind(out, level=target.zstd_level, threads=target.threads, context=context)
+    try:
+        fill(writer, added)
+        return writer.finish() if added else None
+    finally:
+        writer.close()
+
+
+def _verify(reader: ObjectReader, facts: ArchiveFacts) -> None:
+    try:
+        verify_archive(reader, facts)
+    finally:
+        reader.close()
+
+
+def _add_original(writer: MemberWriter, root: Root, order: PackOrder, member: OriginalFile) -> Refusal | None:
+    """One open, one read, one close. Whether it is still the same file is asked again before it is released."""
+    facts = MemberFacts(
+        member.segment_id, member.path, order.source, order.place_uid, member.size_bytes, member.mtime_ns, member.mode,
+        member.uid, member.gid, member.labels, order.target.class_name, member.last_write_ns,
+    )  # fmt: skip
+    try:
+        fd = os.open(member.name, _READ_FLAGS, dir_fd=root.directory(member.directory))
+        try:
+            if member.size_bytes > _WHOLE_BYTES:
+                return _stream_original(writer, facts, fd, member)
+            data = os.read(fd, member.size_bytes + 1)
+        finally:
+            os.close(fd)
+        if len(data) != member.size_bytes:
+            return _refusal(member, Trouble.CHANGED, f"{len(data)} bytes or more read, {member.size_bytes} expected")
+        writer.add_member(facts, data)
+    except FileNotFoundError:
+        return _refusal(member, Trouble.VANISHED, "no longer there")
+    except Skipped as error:
+        return _refusal(member, Trouble.CLASH, error.message)
+    except (OSError, PlaceUnavailable) as error:
+        return _refusal(member, Trouble.UNREADABLE, str(error))
+    return None
+
+
+def _stream_original(writer: MemberWriter, facts: MemberFacts, fd: int, member: OriginalFile) -> Refusal | None:
+    found = os.fstat(fd)
+    if (found.st_ino, found.st_size, found.st_mtime_ns) != (member.inode, member.size_bytes, member.mtime_ns):
+        return _refusal(
+            member, Trouble.CHANGED, f"size {found.st_size}, {member.size_bytes} expected, or another file or time"
+        )
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
+    try:
+        writer.add_stream(facts, _chunks(fd))
+    except (Skipped, OSError) as error:
+        raise _GivenUp(
+            _refusal(member, Trouble.CHANGED if isinstance(error, Skipped) else Trouble.UNREADABLE, str(error))
+        ) from error
+    return None
+
+
+def _chunks(fd: int) -> Iterator[bytes]:
+    while chunk := os.read(fd, _CHUNK_BYTES):
+        yield chunk
+
+
+def _refusal(member: OriginalFile, trouble: Trouble, detail: str) -> Refusal:
+    return Refusal(segment_id=member.segment_id, trouble=trouble, detail=detail)

@@ -1,0 +1,178 @@
+"""Putting right what a dead run left half done: the first thing a run does with a place.
+
+By journal state, for moves of originals
+- intended, stored: the temporary is swept. If the object is there under its key and every original is still there
+  with its recorded identity, the object is removed (undone). If an original is not, the object may be the only copy:
+  it is read, verified and committed (adopted).
+- committed: releases are finished, those in our folder and those still under their names. Parked members are
+  finished once ``release_after`` has passed.
+For moves between tiers the "originals" are the older archives. For purges nothing is finished: an object that went is
+recorded as gone, one that is there is live again; originals in our folder get their names back.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from lifecycle.archive import check_archive, open_archive, stored_shares
+from lifecycle.catalog.batches import BatchHead, JournalMember, StoredMember, StoredObject
+from lifecycle.errors import LifecycleError, PlaceUnavailable
+from lifecycle.execute.moves import close_move, original_file, refused_of, release_order
+from lifecycle.execute.orders import OriginalFile, ReleaseResult
+from lifecycle.execute.release import files_in_folder, originals_in_place, return_originals, run_release
+from lifecycle.execute.site import Site, WorkPlace
+from lifecycle.model import ActionKind, BatchState, Outcome
+from lifecycle.tiers import Tier, open_tier
+
+
+@dataclass(slots=True)
+class Recovered:
+    batches: int = 0
+    finished: int = 0
+    adopted: int = 0
+    undone: int = 0
+    parked: int = 0
+
+    def add(self, other: Recovered) -> None:
+        for name in ("batches", "finished", "adopted", "undone", "parked"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+def recover_place(site: Site, work: WorkPlace, *, release_after_ns: int) -> tuple[Recovered, list[LifecycleError]]:
+    """Every unfinished batch of one place. An error parks that batch for the next run and stops nothing else."""
+    recovered, errors = Recovered(), []
+    for head in site.journal.unfinished(work.place.id):
+        try:
+            recovered.add(_recover(site, head, release_after_ns))
+        except (LifecycleError, OSError) as error:
+            recovered.parked += 1
+            shown = error if isinstance(error, LifecycleError) else PlaceUnavailable(f"batch {head.id}: {error}")
+            errors.append(shown)
+    return recovered, errors
+
+
+def _recover(site: Site, head: BatchHead, release_after_ns: int) -> Recovered:
+    if head.action is ActionKind.PURGE:
+        return _recover_purge(site, head)
+    if head.state is BatchState.COMMITTED or head.action is ActionKind.RELEASE:
+        return _finish(site, head, release_after_ns)
+    if head.action.moves:
+        return _undo_or_adopt(site, head)
+    # Marks are one transaction after their intent: nothing was done.
+    site.journal.abandon(site.lease_of(head.place_id), head.id, Outcome.KEPT, "the run ended before it")
+    return Recovered(batches=1, undone=1)
+
+
+def _undo_or_adopt(site: Site, head: BatchHead) -> Recovered:
+    target = site.places.get(head.target_place_id or 0)
+    if target is None or target.spec is None or target.lease is None:
+        raise PlaceUnavailable(f"batch {head.id}: its target tier {head.intent.tier} cannot be reached")
+    lease = site.lease_of(head.place_id)
+    with closing(open_tier(target.spec)) as tier:
+        tier.sweep(head.intent.temporary)
+        facts = tier.facts(head.intent.key)
+        if facts is None:
+            site.journal.abandon(lease, head.id, Outcome.KEPT, "the run ended before anything was stored")
+            return Recovered(batches=1, undone=1)
+        if _all_there(site, head):
+            tier.remove(head.intent.key, size_bytes=facts.size_bytes)
+            site.journal.abandon(lease, head.id, Outcome.KEPT, "stored, not committed, originals whole: undone")
+            return Recovered(batches=1, undone=1)
+        _adopt(site, head, tier)
+    return Recovered(batches=1, adopted=1)
+
+
+def _all_there(site: Site, head: BatchHead) -> bool:
+    """Whether undoing loses nothing: every original, or every archive read from, is what the intent recorded."""
+    source = site.places[head.place_id]
+    if source.spec is not None:
+        archives = site.journal.live_archives(head.intent.archive_ids)
+        with closing(open_tier(source.spec)) as tier:
+            found = [tier.facts(archive.key) for archive in archives]
+        sizes = [archive.size_bytes for archive in archives]
+        return len(archives) == len(head.intent.archive_ids) and [f and f.size_bytes for f in found] == sizes
+    members = tuple(original_file(member) for member in site.journal.members(head.id))
+    same, _ = originals_in_place(source.place.root, members, mounts=source.mounts)
+    return len(same) == len(members)
+
+
+def _adopt(site: Site, head: BatchHead, tier: Tier) -> None:
+    """Commit an object that may be the only copy, from its own manifest, after all of it has been read and checked."""
+    known = {member.segment_id for member in site.journal.members(head.id)}
+    with closing(tier.open(head.intent.key)) as reader:
+        digest = check_archive(reader, name=head.intent.key)
+        archive = open_archive(reader, name=head.intent.key, owns_reader=False)
+        manifest = archive.manifest
+        shares = stored_shares(reader.size_bytes, [m.facts.size for m in manifest.members])
+        stored = StoredObject(
+            size_bytes=reader.size_bytes, raw_bytes=sum(m.facts.size for m in manifest.members), digest=digest,
+            manifest_digest=manifest.digest, form=manifest.form.value,
+            members=tuple(
+                StoredMember(segment_id=m.facts.segment_id, offset=m.offset, digest=m.digest, share_bytes=share)
+                for m, share in zip(manifest.members, shares, strict=True) if m.facts.segment_id in known
+            ),
+        )  # fmt: skip
+    lease = site.lease_of(head.place_id)
+    if head.intent.archive_ids:
+        site.journal.commit_repacked(lease, head, stored)
+        site.journal.close(lease, head.id)
+    else:
+        site.journal.commit_packed(lease, head, stored, ())
+        _finish(site, replace(head, state=BatchState.COMMITTED), 0)
+
+
+def _finish(site: Site, head: BatchHead, release_after_ns: int) -> Recovered:
+    lease = site.lease_of(head.place_id)
+    work = site.places[head.place_id]
+    if work.spec is not None:  # between tiers: the older objects are superseded and swept with the others
+        site.journal.close(lease, head.id)
+        return Recovered(batches=1, finished=1)
+    members = [m for m in site.journal.members(head.id) if m.archive_id is not None and _unfinished(m)]
+    in_folder = files_in_folder(work.place.root, head.id)
+    rests = [m for m in members if m.outcome == Outcome.PARKED and site.now_ns - head.created_ns < release_after_ns]
+    waiting = {m.segment_id for m in rests}
+    todo = [m for m in members if m.segment_id not in waiting]
+    if not todo and rests:
+        return Recovered()  # nothing to put right: it waits as it should
+    results = [
+        run_release(release_order(site, head, _files(todo, in_folder), finish=True)),
+        run_release(release_order(site, head, _files(todo, in_folder, outside=True))),
+    ]
+    merged = ReleaseResult(
+        batch_id=head.id,
+        removed=tuple(i for result in results for i in result.removed),
+        parked=(*(i for result in results for i in result.parked), *waiting),
+        refused=tuple(refusal for result in results for refusal in result.refused),
+    )
+    close_move(site, head, merged)
+    return Recovered(batches=1, finished=1)
+
+
+def _unfinished(member: JournalMember) -> bool:
+    return member.outcome in (None, Outcome.PARKED)
+
+
+def _files(members: list[JournalMember], in_folder: set[int], *, outside: bool = False) -> list[OriginalFile]:
+    return [original_file(member) for member in members if (member.segment_id in in_folder) is not outside]
+
+
+def _recover_purge(site: Site, head: BatchHead) -> Recovered:
+    lease = site.lease_of(head.place_id)
+    work = site.places[head.place_id]
+    if work.spec is None:
+        members = tuple(original_file(member) for member in site.journal.members(head.id))
+        result = return_originals(work.place.root, head.id, members, mounts=work.mounts)
+        gone = result.removed if head.state is BatchState.STORED else ()
+        refused = [refused_of(refusal) for refusal in result.refused]
+        site.journal.close_purge(lease, head, removed_archives=(), purged=gone, refused=refused)
+        return Recovered(batches=1, undone=1)
+    rows = site.journal.archive_members(head.intent.archive_ids)
+    removed = []
+    with closing(open_tier(work.spec)) as tier:
+        for archive in site.journal.recorded_archives(head.intent.archive_ids):
+            if tier.facts(archive.key) is None:
+                removed.append(archive.id)
+    purged = [row.id for row in rows if row.archive_id in removed]
+    site.journal.close_purge(lease, head, removed_archives=removed, purged=purged, refused=())
+    return Recovered(batches=1, finished=len(removed) and 1, undone=0 if removed else 1)

@@ -1,0 +1,238 @@
+"""Removing originals, conditionally. The only code in the program that unlinks a file of a source.
+
+Order, and what a crash leaves at each step
+1. compare inode, size, mtime and ctime in place; a difference leaves the file alone
+2. rename into ``<root>/.lifecycle/release/<batch>/<segment>``: from here no new writer can open it by its name;
+   a crash leaves the file whole in our folder, and recovery finishes or undoes it by the journal
+3. ask who still has it open for writing: one look at /proc for the whole folder, read leases where /proc is blind
+4. compare again (the rename itself changes ctime, so inode, size and mtime), then unlink
+A file that differs or is open is renamed back without replacing; when its name was taken meanwhile it stays
+in our folder and is reported. Where writers cannot be seen the file stays parked there for ``release_after``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+
+from lifecycle.errors import LifecycleError
+from lifecycle.execute.orders import OriginalFile, Refusal, ReleaseOrder, ReleaseResult, Trouble
+from lifecycle.model import OUR_FOLDER
+from lifecycle.scan.evidence import files_open_for_writing, has_writer
+from lifecycle.scan.handles import Root
+
+RELEASE_FOLDER = OUR_FOLDER + b"/release"
+_RENAME_NOREPLACE = 1
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def release_folder(batch_id: int) -> bytes:
+    """Relative to the place's root; named in the batch's intent."""
+    return RELEASE_FOLDER + b"/%d" % batch_id
+
+
+def rename_without_replacing(source: bytes, source_fd: int, target: bytes, target_fd: int) -> None:
+    """renameat2 with RENAME_NOREPLACE. Raises FileExistsError when the target name is taken."""
+    if _libc.renameat2(source_fd, source, target_fd, target, _RENAME_NOREPLACE) == 0:
+        return
+    code = ctypes.get_errno()
+    if code not in (errno.EINVAL, errno.ENOSYS):
+        raise OSError(code, os.strerror(code), target)
+    # A file system without the flag (some NFS): a hard link refuses a taken name too.
+    os.link(source, target, src_dir_fd=source_fd, dst_dir_fd=target_fd, follow_symlinks=False)
+    os.unlink(source, dir_fd=source_fd)
+
+
+def run_release(order: ReleaseOrder) -> ReleaseResult:
+    """Carry out one order. Never raises for a single member; raises LifecycleError when the place itself is unusable."""
+    with Root(order.root, mounts=order.mounts) as root:
+        folder_fd = _open_folder(root, release_folder(order.batch_id))
+        try:
+            return _Release(order, root, folder_fd).run()
+        finally:
+            os.close(folder_fd)
+            for folder in (release_folder(order.batch_id), RELEASE_FOLDER):
+                with contextlib.suppress(OSError):  # not empty: something is parked or in the way
+                    os.rmdir(folder, dir_fd=root.fd)
+
+
+def _open_folder(root: Root, path: bytes) -> int:
+    current = os.dup(root.fd)
+    for part in path.split(b"/"):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(part, 0o700, dir_fd=current)
+        try:
+            below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=current)
+        finally:
+            os.close(current)
+        current = below
+    return current
+
+
+def _same(found: os.stat_result, wanted: OriginalFile) -> bool:
+    return (found.st_ino, found.st_size, found.st_mtime_ns) == (wanted.inode, wanted.size_bytes, wanted.mtime_ns)
+
+
+class _Release:
+    def __init__(self, order: ReleaseOrder, root: Root, folder_fd: int) -> None:
+        self._order = order
+        self._root = root
+        self._folder_fd = folder_fd
+        self._removed: list[int] = []
+        self._parked: list[int] = []
+        self._refused: list[Refusal] = []
+
+    def run(self) -> ReleaseResult:
+        taken = list(self._order.members) if self._order.finish else [m for m in self._order.members if self._take(m)]
+        if self._order.park and not self._order.finish:
+            self._parked = [member.segment_id for member in taken]
+        else:
+            self._remove(taken)
+        return ReleaseResult(
+            batch_id=self._order.batch_id,
+            removed=tuple(self._removed),
+            parked=tuple(self._parked),
+            refused=tuple(self._refused),
+        )
+
+    def _take(self, member: OriginalFile) -> bool:
+        """Rename one original into our folder; False when it was left alone or had gone."""
+        try:
+            directory = self._root.directory(member.directory)
+            found = os.stat(member.name, dir_fd=directory, follow_symlinks=False)
+            if not _same(found, member) or found.st_ctime_ns != member.ctime_ns or found.st_nlink != 1:
+                return self._refuse(member, Trouble.CHANGED, _difference(found, member))
+            os.rename(member.name, b"%d" % member.segment_id, src_dir_fd=directory, dst_dir_fd=self._folder_fd)
+        except FileNotFoundError:
+            return self._refuse(member, Trouble.VANISHED, "no longer there")
+        except (OSError, LifecycleError) as error:
+            return self._refuse(member, Trouble.UNREADABLE, str(error))
+        return True
+
+    def _remove(self, taken: list[OriginalFile]) -> None:
+        if not taken:
+            return
+        snapshot = files_open_for_writing()  # after the renames: who opens it later cannot find it by name
+        for member in taken:
+            name = b"%d" % member.segment_id
+            try:
+                found = os.stat(name, dir_fd=self._folder_fd, follow_symlinks=False)
+                if not _same(found, member):
+                    self._give_back(member, Trouble.CHANGED, _difference(found, member))
+                elif (found.st_dev, found.st_ino) in snapshot.identities or self._leased(name, snapshot.complete):
+                    self._give_back(member, Trouble.OPEN, "a process has it open for writing")
+                else:
+                    os.unlink(name, dir_fd=self._folder_fd)
+                    self._removed.append(member.segment_id)
+            except FileNotFoundError:
+                # Only recovery meets this: the unlink was done before the crash.
+                self._removed.append(member.segment_id)
+            except OSError as error:
+                self._give_back(member, Trouble.UNREADABLE, str(error))
+
+    def _leased(self, name: bytes, complete: bool) -> bool:
+        if complete:
+            return False
+        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self._folder_fd)
+        try:
+            return has_writer(fd) is True
+        finally:
+            os.close(fd)
+
+    def _give_back(self, member: OriginalFile, trouble: Trouble, detail: str) -> None:
+        try:
+            directory = self._root.directory(member.directory)
+            rename_without_replacing(b"%d" % member.segment_id, self._folder_fd, member.name, directory)
+        except (OSError, LifecycleError) as error:
+            folder = release_folder(self._order.batch_id).decode()
+            detail = f"{detail}; and it could not be given its name back ({error}), it is kept as {folder}/{member.segment_id}"
+            trouble = Trouble.IN_THE_WAY
+        self._refuse(member, trouble, detail)
+
+    def _refuse(self, member: OriginalFile, trouble: Trouble, detail: str) -> bool:
+        self._refused.append(Refusal(segment_id=member.segment_id, trouble=trouble, detail=detail))
+        return False
+
+
+def _difference(found: os.stat_result, wanted: OriginalFile) -> str:
+    pairs = (
+        ("inode", found.st_ino, wanted.inode),
+        ("size", found.st_size, wanted.size_bytes),
+        ("mtime", found.st_mtime_ns, wanted.mtime_ns),
+        ("ctime", found.st_ctime_ns, wanted.ctime_ns),
+        ("links", found.st_nlink, 1),
+    )
+    return next((f"{name} is {now}, was {then}" for name, now, then in pairs if now != then), "differs")
+
+
+def return_originals(
+    root_path: str, batch_id: int, members: tuple[OriginalFile, ...], *, mounts: tuple[bytes, ...] = ()
+) -> ReleaseResult:
+    """Undo a removal that was begun: every file in the batch's folder gets its name back, nothing is unlinked.
+
+    ``removed`` lists members that are neither in the folder nor under their name; ``parked`` is empty.
+    """
+    order = ReleaseOrder(batch_id=batch_id, root=root_path, members=members, park=False)
+    with Root(root_path, mounts=mounts) as root:
+        folder_fd = _open_folder(root, release_folder(batch_id))
+        release = _Release(order, root, folder_fd)
+        try:
+            for member in members:
+                if _exists(b"%d" % member.segment_id, folder_fd):
+                    release._give_back(member, Trouble.CHANGED, "given back after a crash")
+                elif not _there(root, member):
+                    release._removed.append(member.segment_id)
+        finally:
+            os.close(folder_fd)
+            for folder in (release_folder(batch_id), RELEASE_FOLDER):
+                with contextlib.suppress(OSError):
+                    os.rmdir(folder, dir_fd=root.fd)
+    return ReleaseResult(batch_id=batch_id, removed=tuple(release._removed), parked=(), refused=tuple(release._refused))
+
+
+def _exists(name: bytes, dir_fd: int) -> bool:
+    try:
+        os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _there(root: Root, member: OriginalFile) -> bool:
+    try:
+        return _exists(member.name, root.directory(member.directory))
+    except (FileNotFoundError, LifecycleError):
+        return False
+
+
+def originals_in_place(
+    root_path: str, members: tuple[OriginalFile, ...], *, mounts: tuple[bytes, ...] = ()
+) -> tuple[set[int], set[int]]:
+    """Recovery's question: (segments whose original is there with its recorded identity, segments whose name is there)."""
+    same: set[int] = set()
+    named: set[int] = set()
+    with Root(root_path, mounts=mounts) as root:
+        for member in members:
+            try:
+                found = os.stat(member.name, dir_fd=root.directory(member.directory), follow_symlinks=False)
+            except (FileNotFoundError, NotADirectoryError, LifecycleError):
+                continue
+            named.add(member.segment_id)
+            if _same(found, member):
+                same.add(member.segment_id)
+    return same, named
+
+
+def files_in_folder(root_path: str, batch_id: int) -> set[int]:
+    """Segment ids of the files that a batch's folder holds; empty when there is no folder."""
+    with Root(root_path) as root:
+        try:
+            fd = os.open(release_folder(batch_id), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=root.fd)
+        except FileNotFoundError:
+            return set()
+        try:
+            return {int(name) for name in os.listdir(fd) if name.isdigit()}
+        finally:
+            os.close(fd)

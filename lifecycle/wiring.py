@@ -1,0 +1,256 @@
+"""From settings to open adapters: the one place that picks classes, opens the catalog and knows the host.
+
+Decides nothing about logs. Whoever asks for a read-only app is never given a handle that can write.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from lifecycle.catalog.places import Place, ensure_place, find_place, places
+from lifecycle.catalog.store import Catalog, catalog_path, create_catalog, open_catalog
+from lifecycle.clock import MovedClock, SystemClock
+from lifecycle.errors import ExitCode, LifecycleError, PlaceUnavailable, UsageError, worst_exit
+from lifecycle.model import PlaceKind, TierName
+from lifecycle.policy.load import find_policies, load_policy, write_starter
+from lifecycle.policy.rules import Policy, SourceRule
+from lifecycle.ports import Clock, TierSpec
+from lifecycle.report.figures import InitReport, Made, ProblemLine
+from lifecycle.scan.marker import Marker, read_marker, write_marker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a command line and its environment say. ``now`` moves the clock."""
+
+    policies: Path | None = None
+    now: datetime | None = None
+    environ: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class App:
+    """One command's open world."""
+
+    policy: Policy
+    catalog: Catalog
+    clock: Clock
+    host: str
+
+    def now(self) -> datetime:
+        return self.clock.now()
+
+
+@contextmanager
+def open_app(settings: Settings, *, read_only: bool) -> Iterator[App]:
+    """Policy and catalog, opened. Raises UsageError, PolicyError, SchemaVersionError, Damaged.
+
+    A moved clock is for previews anywhere, and for what writes only on a catalog made with ``init --rehearsal``.
+    """
+    policy = load_policy(find_policies(settings.policies, settings.environ, Path.cwd()), environ=settings.environ)
+    clock: Clock = SystemClock() if settings.now is None else MovedClock(settings.now)
+    with open_catalog(policy.catalog_url, read_only=read_only) as catalog:
+        if settings.now is not None and not read_only and not catalog.facts().rehearsal:
+            raise UsageError(
+                f"--now {settings.now:%Y-%m-%d %H:%M} would act on real logs ahead of time: this catalog is no rehearsal",
+                hint="lifecycle plan --now shows that day; lifecycle init --rehearsal makes a catalog to practise on",
+            )
+        yield App(policy=policy, catalog=catalog, clock=clock, host=socket.gethostname())
+
+
+# --- places -------------------------------------------------------------------------------------------------------
+
+
+def host_of(source: SourceRule, host: str) -> str:
+    return host if source.each_node else ""
+
+
+def tier_spec(place: Place) -> TierSpec:
+    return TierSpec(kind="local", root=place.root)
+
+
+def known_places(app: App) -> list[tuple[Place, SourceRule | None]]:
+    """Places of the policy that the catalog knows, sources first, with their rule; what policy dropped is left out."""
+    with app.catalog.read() as conn:
+        by_name = {(place.kind, place.name, place.host): place for place in places(conn)}
+    found: list[tuple[Place, SourceRule | None]] = []
+    for source in app.policy.sources:
+        place = by_name.get((PlaceKind.SOURCE, source.name, host_of(source, app.host)))
+        if place is not None:
+            found.append((place, source))
+    for name in app.policy.tiers:
+        place = by_name.get((PlaceKind.TIER, name.value, ""))
+        if place is not None:
+            found.append((place, None))
+    return found
+
+
+def unknown_places(app: App) -> list[str]:
+    """What policy names and no ``lifecycle init`` has seen yet."""
+    known = {(place.kind, place.name) for place, _ in known_places(app)}
+    wanted = [(PlaceKind.SOURCE, source.name) for source in app.policy.sources]
+    wanted += [(PlaceKind.TIER, name.value) for name in app.policy.tiers]
+    return [f"{kind} {name}" for kind, name in wanted if (kind, name) not in known]
+
+
+def check_marker(app: App, place: Place) -> None:
+    """Raises PlaceUnavailable unless the place carries its own marker, and the catalog is not older than it."""
+    marker = read_marker(place.root)
+    if marker is None:
+        raise PlaceUnavailable(
+            f"{place}: no marker in {place.root}; it may be unmounted or replaced",
+            hint="mount it; if it is new and really yours: lifecycle init",
+        )
+    catalog_id = app.catalog.facts().catalog_id
+    if (marker.catalog_id, marker.place_uid) != (catalog_id, place.uid):
+        raise PlaceUnavailable(
+            f"{place}: {place.root} belongs to catalog {marker.catalog_id[:8]} ({marker.kind} {marker.name}), this catalog is {catalog_id[:8]}",
+            hint="nothing is done there; point the policy at its own directory",
+        )
+    if marker.generation > place.generation:
+        raise PlaceUnavailable(
+            f"{place}: its marker is of generation {marker.generation}, this catalog knows {place.generation}: the catalog is older than the place",
+            hint="it was restored from a backup; nothing is removed or stored there, searching and restoring go on",
+        )
+
+
+def rewrite_marker(app: App, place: Place) -> None:
+    """The next generation, in the catalog first: a crash between the two leaves a marker that is merely behind."""
+    from lifecycle.catalog.places import place_by_id, set_marker_generation
+
+    with app.catalog.write() as conn:
+        set_marker_generation(conn, place.id, place_by_id(conn, place.id).generation + 1)
+    with app.catalog.read() as conn:
+        current = place_by_id(conn, place.id)
+    _write_marker(app.catalog.facts().catalog_id, current)
+
+
+def _write_marker(catalog_id: str, place: Place) -> None:
+    head = place.chain_head.hex() if place.chain_head else ""
+    marker = Marker(
+        place_uid=place.uid, catalog_id=catalog_id, generation=place.generation, chain_head=head, kind=place.kind.value, name=place.name
+    )  # fmt: skip
+    write_marker(place.root, marker)
+
+
+# --- init ---------------------------------------------------------------------------------------------------------
+
+
+def init(
+    target: Path,
+    *,
+    sources: Sequence[Path] = (),
+    warm: Path | None = None,
+    cold: Path | None = None,
+    catalog: Path | None = None,
+    rehearsal: bool = False,
+    environ: Mapping[str, str],
+) -> InitReport:
+    """Starter policy in ``target`` unless one is there, then the catalog, then a marker at every place.
+
+    A second call makes only what is missing. Raises UsageError, PolicyError; a place that cannot be marked is a
+    problem in the report and stops nothing else.
+    """
+    made = [_starter(target, sources, warm, cold, catalog)]
+    policy = load_policy(target, environ=environ)
+    path = catalog_path(policy.catalog_url)
+    if path.exists():
+        opened = open_catalog(policy.catalog_url)
+        if rehearsal and not opened.facts().rehearsal:
+            opened.close()
+            raise UsageError(
+                f"catalog {path} is no rehearsal and cannot become one", hint="name another catalog in the policy"
+            )
+        made.append(Made(kind="catalog", what=str(path), note="was there, left as it is"))
+    else:
+        opened = create_catalog(policy.catalog_url, now=datetime.now(UTC), rehearsal=rehearsal)
+        made.append(
+            Made(
+                kind="catalog", what=str(path), note="rehearsal: its clock can be moved with --now" if rehearsal else ""
+            )
+        )
+    problems: list[ProblemLine] = []
+    codes: set[ExitCode] = set()
+    with opened:
+        for kind, name, host, root, tier in _wanted_places(policy):
+            try:
+                made.append(_mark_place(opened, kind, name, host, root, tier))
+            except LifecycleError as error:
+                problems.append(
+                    ProblemLine(phase="init", place=name, subject=root, message=error.message, hint=error.hint)
+                )
+                codes.add(error.exit_code)
+    return InitReport(
+        policies=str(target), catalog=str(path), rehearsal=rehearsal, made=tuple(made), problems=tuple(problems), exit_code=worst_exit(codes)
+    )  # fmt: skip
+
+
+def _starter(target: Path, sources: Sequence[Path], warm: Path | None, cold: Path | None, catalog: Path | None) -> Made:
+    path = target / "platform.yaml"
+    if path.exists():
+        if sources or warm or cold or catalog:
+            raise UsageError(
+                f"{path} is there: its paths are not changed from the command line",
+                hint=f"edit {path}, then lifecycle init",
+            )
+        return Made(kind="policy", what=str(path), note="was there, left as it is")
+    if not sources:
+        raise UsageError(
+            f"there is no {path} and no --source to write one for",
+            hint="lifecycle init --source /data/logs --cold /backup/logs",
+        )
+    write_starter(target, sources=sources, warm=warm, cold=cold, catalog=catalog)
+    return Made(kind="policy", what=str(path), note="commented starter: read it, then lifecycle plan")
+
+
+def _wanted_places(policy: Policy) -> Iterator[tuple[PlaceKind, str, str, str, TierName]]:
+    for source in policy.sources:
+        yield PlaceKind.SOURCE, source.name, host_of(source, socket.gethostname()), source.path, TierName.HOT
+    for name, tier in policy.tiers.items():
+        yield PlaceKind.TIER, name.value, "", tier.path, name
+
+
+def _mark_place(catalog: Catalog, kind: PlaceKind, name: str, host: str, root: str, tier: TierName) -> Made:
+    with catalog.read() as conn:
+        known = find_place(conn, kind, name, host)
+    # A place that was worked on and has no marker now is most likely not mounted: a new marker would make its
+    # emptiness look real.
+    was_used = known is not None and (known.generation > 0 or known.scanned_ns is not None)
+    if was_used and (not os.path.isdir(root) or read_marker(root) is None):
+        raise PlaceUnavailable(
+            f"{kind} {name}: {root} was marked before and its marker is gone: is it mounted?",
+            hint="mount it or bring its .lifecycle/place.json back; a new directory needs a new name in the policy",
+        )
+    if kind is PlaceKind.TIER:
+        try:
+            os.makedirs(root, mode=0o755, exist_ok=True)
+        except OSError as error:
+            raise PlaceUnavailable(
+                f"tier {name}: {root} cannot be made: {error.strerror}", hint="make it, or change its path"
+            ) from error
+    marker = read_marker(root)
+    catalog_id = catalog.facts().catalog_id
+    if marker is not None and marker.catalog_id != catalog_id:
+        raise UsageError(
+            f"{kind} {name}: {root} has the marker of another catalog ({marker.catalog_id[:8]}, {marker.kind} {marker.name})",
+            hint="use another directory; a place has one catalog",
+        )
+    uid = marker.place_uid if marker is not None else secrets.token_hex(16)
+    with catalog.write() as conn:
+        place = ensure_place(conn, kind=kind, name=name, host=host, root=root, tier=tier, uid=uid)
+    if marker is not None and marker.place_uid != place.uid:
+        raise UsageError(
+            f"{kind} {name}: {root} is marked as {marker.kind} {marker.name} of this catalog",
+            hint="two names for one directory, or two places swapped in the policy",
+        )
+    if marker is not None:
+        return Made(kind="marker", what=root, note="was there, left as it is")
+    _write_marker(catalog_id, place)
+    return Made(kind="marker", what=root, note=f"{kind} {name}")
