@@ -167,6 +167,7 @@ _absent = text("original IN ('released', 'parked', 'lost', 'replaced', 'purged')
 _due = text("original = 'settled' AND archive_id IS NULL")
 _live = text("marked = 0 AND tier IS NOT NULL")
 _opening = text("original = 'open'")
+_marked = text("marked = 1")
 _stored = text("archive_id IS NOT NULL")
 _missing = text("original = 'missing'")
 _staying = text("stay_until_ns IS NOT NULL")
@@ -197,6 +198,7 @@ Index(
     postgresql_where=_live,
 )
 Index("ix_segments_live_job", segments.c.job_id, segments.c.class_id, sqlite_where=_live, postgresql_where=_live)
+Index("ix_segments_marked_job", segments.c.job_id, sqlite_where=_marked, postgresql_where=_marked)  # its job wrote again
 Index("ix_segments_job_id", segments.c.job_id)  # all of a job, whatever became of it: ls, restore, search
 Index("ix_segments_open", segments.c.place_id, sqlite_where=_opening, postgresql_where=_opening)
 Index("ix_segments_missing", segments.c.place_id, sqlite_where=_missing, postgresql_where=_missing)
@@ -299,6 +301,7 @@ marks = Table(
     Column("policy_digest", Text, nullable=False),
     Column("reason", Text, nullable=False),  # JSON of model.Reason
     Index("ix_marks_purge_after_ns", "purge_after_ns"),
+    Index("ix_marks_policy_digest", "policy_digest"),  # are there any from another policy?
 )  # fmt: skip
 
 holds = Table(
