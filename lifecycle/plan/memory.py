@@ -77,19 +77,17 @@ class MemoryDue:
         yield from sorted(by_job, key=lambda c: (c.job_id, c.id))
         yield from sorted(rest, key=_by_write)
 
-    def iter_doubtful_marks(self, *, policy_digest: str, now_ns: int, written_after_ns: int) -> Iterator[Candidate]:
-        found = [
-            c
-            for c in self._candidates
-            if c.purge_after_ns is not None
-            and (
-                self._digest(c) != policy_digest
-                or c.last_write_ns is None
-                or max(c.last_write_ns, c.job_last_write_ns) > written_after_ns
-                or c.purge_after_ns <= now_ns
-            )
-        ]
-        return iter(sorted(found, key=lambda c: c.id))
+    def iter_doubtful_marks(
+        self, *, policy_digest: str, now_ns: int, jobs: Sequence[tuple[TeamClass, int]]
+    ) -> Iterator[Candidate]:
+        over = [c for c in self._candidates if _grace_over(c, now_ns)]
+        yield from sorted(over, key=lambda c: (c.purge_after_ns, c.id))
+        rest = [c for c in self._candidates if c.purge_after_ns is not None and not _grace_over(c, now_ns)]
+        yield from sorted((c for c in rest if self._digest(c) != policy_digest), key=lambda c: c.id)
+        same = [c for c in rest if self._digest(c) == policy_digest]
+        for pair, after_ns in jobs:
+            wrote = [c for c in same if _pair(c) == pair and c.job_last_write_ns > after_ns]
+            yield from sorted(wrote, key=lambda c: (c.job_id, c.id))
 
     def iter_marked_originals(self, *, now_ns: int) -> Iterator[Candidate]:
         found = [c for c in self._candidates if c.archive_id is None and _grace_over(c, now_ns)]

@@ -87,17 +87,20 @@ class _Planner:
     def _unmarks(self) -> Iterator[PlannedBatch]:
         bins: Bins[tuple[PlaceKey, ReasonCode], Candidate] = Bins()
         for candidate in self._source.iter_doubtful_marks(
-            policy_digest=self._policy.digest, now_ns=self._now_ns, written_after_ns=self._doubt_from_ns()
+            policy_digest=self._policy.digest, now_ns=self._now_ns, jobs=self._doubtful_jobs()
         ):
             code = self._mark_is_wrong(candidate)
             if code is not None:
                 yield from map(self._unmark, bins.add((_place_key(candidate), code), candidate))
         yield from map(self._unmark, bins.drain())
 
-    def _doubt_from_ns(self) -> int:
-        """A job or segment that wrote later than this may have made a mark wrong: the longest expire_after counts."""
-        longest = max((figures.expire_ns or 0 for _, figures in self._known), default=0)
-        return self._now_ns - longest
+    def _doubtful_jobs(self) -> list[tuple[TeamClass, int]]:
+        """A job that wrote later than this may have made marks wrong, where retention counts from the job."""
+        return [
+            (pair, self._now_ns - figures.expire_ns)
+            for pair, figures in self._known
+            if figures.by_job and figures.expire_ns is not None
+        ]
 
     def _mark_is_wrong(self, candidate: Candidate) -> ReasonCode | None:
         code = retention_blocker(candidate, self._book.of(candidate.team, candidate.class_name), self._now_ns)

@@ -109,9 +109,12 @@ class DueSource(Protocol):
         newest segment was last written by then. ``with_originals`` asks also for those that were never stored.
         Each once; those of such jobs first, by job and id, then the others by last write and id."""
 
-    def iter_doubtful_marks(self, *, policy_digest: str, now_ns: int, written_after_ns: int) -> Iterator[Candidate]:
-        """Marked under another policy, or written (itself or its job) after ``written_after_ns``, or of unknown age,
-        or with its grace over by ``now_ns``. By id."""
+    def iter_doubtful_marks(
+        self, *, policy_digest: str, now_ns: int, jobs: Sequence[tuple[TeamClass, int]]
+    ) -> Iterator[Candidate]:
+        """Marks to look at again, each once: with its grace over by ``now_ns``, by end of grace and id; then those of
+        another policy, by id; then, pair by pair as given, those of jobs that wrote after the pair's instant, by job
+        and id."""
 
     def iter_marked_originals(self, *, now_ns: int) -> Iterator[Candidate]:
         """Marked, grace over by ``now_ns``, never stored. By end of grace, then id."""
