@@ -247,6 +247,15 @@ class RunLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """A run out of the catalog. ``report`` is None for one that did not end, or whose line cannot be read."""
+
+    line: RunLine
+    report: RunReport | ScanOnceReport | None
+    error: str = ""  # what ended it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Attention:
     """A line that asks for a person: ``!!`` now, ``!`` soon. ``hint`` is the command to type next."""
 

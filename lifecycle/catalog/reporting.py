@@ -1,0 +1,160 @@
+"""What only reports ask: counts by one dimension, counters of the one screen, the newest space samples.
+
+Every query of the one screen goes through an index or a small table: its time must not grow with the catalog.
+``group_segments`` is the exception; it costs what its selector selects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Connection
+
+from lifecycle.catalog.bulk import bind, select_in
+from lifecycle.catalog.selecting import conditions, job_ids
+from lifecycle.model import Selector, TierName
+
+# What segments can be grouped by: the columns, and the joins these need. Days and states are of the segment itself.
+_GROUPS: Final = {
+    "team": ("t.name", ""),
+    "job": ("t.name, j.name", ""),
+    "class": ("c.name", ""),
+    "tier": ("coalesce(s.tier, 'gone')", ""),
+    "state": ("s.original", ""),
+    "day": ("s.day", ""),
+    "node": ("l.node", "JOIN label_sets l ON l.id = s.labels_id"),
+    "rank": ("l.rank", "JOIN label_sets l ON l.id = s.labels_id"),
+}
+DIMENSIONS: Final = tuple(_GROUPS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentGroup:
+    key: tuple[str | int | None, ...]  # (team, job) for "job", one value for the others
+    segments: int
+    logical_bytes: int
+    stored_bytes: int  # allocated where the original is read from, the archive's share elsewhere
+    open_bytes: int
+    newest_write_ns: int | None
+    oldest_write_ns: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogCounters:
+    marked: int
+    held: int
+    age_unknown: int
+    missing: int
+    open_segments: int
+    open_bytes: int
+    quarantined_archives: int
+    unfinished_batches: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """The file system under a place as its newest sample says."""
+
+    place_id: int
+    tier: TierName
+    at_ns: int
+    total_bytes: int
+    free_bytes: int
+
+
+def group_segments(conn: Connection, selector: Selector, dimension: str) -> list[SegmentGroup]:
+    """Sums by one of ``DIMENSIONS``, largest first. What is gone is counted only where a state is asked for."""
+    columns, join = _GROUPS[dimension]
+    condition = conditions(conn, selector)
+    if condition is None:
+        return []
+    where, values = condition.sql, condition.values
+    if (jobs := job_ids(conn, selector)) is not None:
+        where, values = f"s.job_id IN ({', '.join('?' * len(jobs)) or 'NULL'}) AND {where}", (*jobs, *values)
+    if not selector.states:
+        where += " AND s.tier IS NOT NULL"
+    sql = f"""
+        SELECT count(*), sum(s.size_bytes),
+            sum(CASE WHEN s.tier = 'hot' THEN s.allocated_bytes ELSE s.stored_bytes END),
+            sum(CASE WHEN s.original = 'open' THEN s.allocated_bytes ELSE 0 END), max(s.last_write_ns),
+            min(s.last_write_ns), {columns}
+        FROM segments s JOIN teams t ON t.id = s.team_id JOIN classes c ON c.id = s.class_id
+            JOIN jobs j ON j.id = s.job_id {join}
+        WHERE {where} GROUP BY {columns} ORDER BY 3 DESC, 1 DESC, {columns}"""
+    return [
+        SegmentGroup(
+            segments=row[0], logical_bytes=int(row[1]), stored_bytes=int(row[2]), open_bytes=int(row[3]),
+            newest_write_ns=row[4], oldest_write_ns=row[5], key=tuple(row[6:]),
+        )
+        for row in conn.exec_driver_sql(bind(conn, sql), values).fetchall()
+    ]  # fmt: skip
+
+
+def count_for_audit(conn: Connection) -> CatalogCounters:
+    """The counters under the tier table, of the whole catalog."""
+    opened = conn.exec_driver_sql(
+        "SELECT count(*), coalesce(sum(allocated_bytes), 0) FROM segments WHERE original = 'open'"
+    ).one()
+    return CatalogCounters(
+        marked=_count(conn, "SELECT count(*) FROM marks"),
+        held=_count(conn, "SELECT count(*) FROM holds WHERE released_ns IS NULL"),
+        age_unknown=_age_unknown(conn),
+        missing=_count(conn, "SELECT count(*) FROM segments WHERE original = 'missing'"),
+        open_segments=int(opened[0]),
+        open_bytes=int(opened[1]),
+        quarantined_archives=_count(conn, "SELECT count(*) FROM archives WHERE state = 'quarantined'"),
+        unfinished_batches=_count(
+            conn, "SELECT count(*) FROM batches WHERE state IN ('intended', 'stored', 'committed')"
+        ),
+    )
+
+
+def _age_unknown(conn: Connection) -> int:
+    """By team and class, as the index has them: one look-up for each pair that rollups know."""
+    pairs = conn.exec_driver_sql("SELECT DISTINCT team_id, class_id FROM rollups").fetchall()
+    sql = bind(
+        conn,
+        "SELECT count(*) FROM segments WHERE team_id = ? AND class_id = ? AND last_write_ns IS NULL "
+        "AND marked = 0 AND tier IS NOT NULL",
+    )
+    return sum(int(conn.exec_driver_sql(sql, tuple(pair)).scalar_one()) for pair in pairs)
+
+
+def count_live_archives(
+    conn: Connection, *, teams: Sequence[str] = (), classes: Sequence[str] = ()
+) -> dict[TierName, int]:
+    """Objects by tier. ``teams`` and ``classes`` are exact names; without them all are counted."""
+    parts, values = ["a.state = 'live'"], list[str]()
+    for column, names in (("t.name", teams), ("c.name", classes)):
+        if names:
+            parts.append(f"{column} IN ({', '.join('?' * len(names))})")
+            values.extend(names)
+    joins = "JOIN teams t ON t.id = a.team_id JOIN classes c ON c.id = a.class_id" if values else ""
+    sql = f"SELECT a.tier, count(*) FROM archives a {joins} WHERE {' AND '.join(parts)} GROUP BY a.tier"
+    return {TierName(row[0]): int(row[1]) for row in conn.exec_driver_sql(bind(conn, sql), tuple(values)).fetchall()}
+
+
+def newest_space(conn: Connection) -> list[Space]:
+    """One row a place, of the newest run that measured it; a place not measured for many runs is left out."""
+    sql = """
+        SELECT p.id, p.tier, s.at_ns, s.total_bytes, s.free_bytes
+        FROM (SELECT * FROM space_samples ORDER BY run_id DESC, place_id LIMIT 2000) s
+            JOIN places p ON p.id = s.place_id
+        ORDER BY s.run_id DESC, p.id"""
+    newest: dict[int, Space] = {}
+    for row in conn.exec_driver_sql(sql).fetchall():
+        space = Space(place_id=row[0], tier=TierName(row[1]), at_ns=row[2], total_bytes=row[3], free_bytes=row[4])
+        newest.setdefault(space.place_id, space)
+    return list(newest.values())
+
+
+def count_problems(conn: Connection, run_ids: Sequence[int]) -> dict[int, int]:
+    """Problems by run; a run without any is left out."""
+    rows = select_in(conn, "SELECT run_id, count(*) FROM problems WHERE run_id IN ({values}) GROUP BY run_id", run_ids)
+    return {int(run_id): int(count) for run_id, count in map(tuple, rows)}
+
+
+def _count(conn: Connection, sql: str) -> int:
+    return int(conn.exec_driver_sql(sql).scalar_one())

@@ -1,0 +1,71 @@
+"""``lifecycle audit``: the report of record."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import click
+
+from lifecycle.cli.command import HouseCommand
+from lifecycle.cli.door import open_app
+from lifecycle.cli.forms import Form, deliver, report_form
+from lifecycle.cli.invocation import Invocation
+from lifecycle.cli.selectors import Filters, selectors
+from lifecycle.cli.times import WHEN, When
+from lifecycle.errors import ExitCode
+
+if TYPE_CHECKING:
+    from lifecycle.report.figures import AuditReport
+    from lifecycle.wiring import App
+
+_SECTIONS = ("teams", "usage", "due", "runs", "places", "findings")
+
+
+@click.command(
+    "audit",
+    cls=HouseCommand,
+    examples=(
+        "audit",
+        "audit --section teams",
+        "audit --team nlp --section usage --format csv --out nlp.csv",
+        "audit --json | jq '.attention[]'",
+    ),
+)
+@click.option(
+    "--section", type=click.Choice(_SECTIONS), help="Add one table below the screen; CSV holds this one alone."
+)
+@click.option("--now", type=WHEN, metavar="TIME", help="Report as of another time: what is due, how long ago.")
+@selectors("team", "class", "tier")
+@report_form()
+@click.pass_obj
+def command(call: Invocation, *, section: str | None, now: When | None, filters: Filters, form: Form) -> ExitCode:
+    """Report usage, attention points and savings on one screen.
+
+    Of what the last scan saw; the trees are not read. LOGICAL is what the logs hold, STORED what they take: blocks in
+    hot, shares of archives in warm and cold.
+    """
+    from lifecycle.report.json import AUDIT_SCHEMA, render_json
+    from lifecycle.report.screen import fold_audit, table_for_csv
+
+    with open_app(call, read_only=True, now=now) as app:
+        report = _gather(app, filters, with_due=section == "due")
+    deliver(
+        call,
+        form,
+        blocks=lambda: fold_audit(report, section),
+        json=lambda: [render_json(AUDIT_SCHEMA, report)],
+        table=lambda: table_for_csv(report, section),
+    )
+    return ExitCode.DONE
+
+
+def _gather(app: App, filters: Filters, *, with_due: bool) -> AuditReport:
+    from lifecycle.report.audit import AuditFilter, gather_audit, gather_due
+
+    teams = tuple(map(app.policy.team_of, filters.teams))
+    only = AuditFilter(teams=teams, classes=filters.classes, tiers=filters.tiers, words=filters.describe())
+    report = gather_audit(app.catalog, app.policy, now=app.now(), only=only)
+    if not with_due:
+        return report
+    return dataclasses.replace(report, due=gather_due(app.catalog, app.policy, now=app.now(), only=only))

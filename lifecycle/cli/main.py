@@ -1,0 +1,52 @@
+"""``lifecycle``: the group, its options, and the entry point. Imports no command and nothing heavy."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+import lifecycle
+from lifecycle.cli.command import MainGroup, common_options
+from lifecycle.cli.invocation import Invocation
+
+EXIT_CODES = """\b
+Exit codes:
+  0  done, nothing due, or stopped on purpose
+  1  failed
+  2  usage, settings, policy, schema version
+  3  in part: something failed or was unseen
+  4  a brake
+  5  lease held by somebody else
+  6  damage
+  7  attention: done, but a limit is still broken
+  8  nothing found (ls, explain, restore)"""
+
+
+@click.group(
+    cls=MainGroup,
+    params=common_options(hidden=False),
+    epilog=EXIT_CODES,
+    examples=(
+        "init --source /lustre/logs --tiers /mnt/backup  # a starter policy, a catalog, markers",
+        "plan --root /some/tree                          # what would happen to my logs; changes nothing",
+        "run                                             # what cron calls",
+        "audit                                           # one screen: where we are",
+    ),
+)
+@click.version_option(lifecycle.__version__, "--version", message="%(prog)s %(version)s")
+@click.pass_obj
+def group(call: Invocation) -> None:
+    """Keep training logs for as long as they are worth it: hot, warm, cold, gone, by class and age.
+
+    Reports go to stdout, the log to stderr. What is typed as TIME may be 2026-09-11, '2026-09-11 02:30',
+    2026-09-11T02:30Z, -7d or +30d; without a zone it is in the policy's time zone.
+    """
+    if call.policies is None and (folder := os.environ.get("LIFECYCLE_POLICIES")):
+        call.policies = Path(folder)
+
+
+def main() -> None:
+    """The console script."""
+    group.main()

@@ -1,0 +1,250 @@
+"""The audit's figures, gathered from the catalog: usage from rollups, counters from indexes, savings from the runs.
+
+Knows which figures the screen needs and what deserves a person's attention. Reads the catalog only, never a tree, so
+it costs the same at a million segments and at ten. All usage on one screen comes from the same sums: team rows add up
+to the tiers, logical and stored bytes are separate columns, and nothing is counted by a running total (bug case B30).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
+from typing import Final
+
+from lifecycle.catalog.places import Finding, Place, findings, places
+from lifecycle.catalog.reporting import (
+    CatalogCounters,
+    Space,
+    count_for_audit,
+    count_live_archives,
+    count_problems,
+    newest_space,
+)
+from lifecycle.catalog.runs import RunRecord, list_runs
+from lifecycle.catalog.store import Catalog
+from lifecycle.catalog.usage import UsageRow, usage_by
+from lifecycle.model import ActionKind, Kept, TierName, Usage
+from lifecycle.plan.plan import PlanTally
+from lifecycle.plan.planner import iter_batches
+from lifecycle.policy.rules import Policy
+from lifecycle.report.attention import find_attention
+from lifecycle.report.figures import (
+    AuditReport,
+    Counters,
+    DueLine,
+    FindingLine,
+    PlaceLine,
+    RunReport,
+    Saved,
+    TeamUsage,
+    TierUsage,
+)
+from lifecycle.report.plans import due_line
+from lifecycle.report.screen import is_good
+from lifecycle.report.summaries import make_run_line, read_summary
+from lifecycle.units import from_ns
+
+_RUNS: Final = 1000  # looked back on for the last good run and for what was purged
+_PURGED_OVER: Final = timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditFilter:
+    """Globs over what rollups know; empty tuples take all."""
+
+    teams: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+    tiers: tuple[TierName, ...] = ()
+    words: str = ""
+
+    def takes(self, row: UsageRow) -> bool:
+        return (
+            is_match(row.team or "", self.teams)
+            and is_match(row.class_name or "", self.classes)
+            and (not self.tiers or row.tier in self.tiers)
+        )
+
+    @property
+    def is_everything(self) -> bool:
+        return not (self.teams or self.classes or self.tiers)
+
+
+def is_match(name: str, globs: tuple[str, ...]) -> bool:
+    """Whether a name is one of the globs; none takes all. ``[`` stands for itself, as in every selector."""
+    return not globs or any(fnmatchcase(name, glob.replace("[", "[[]")) for glob in globs)
+
+
+EVERYTHING: Final = AuditFilter()
+
+
+def gather_audit(catalog: Catalog, policy: Policy, *, now: datetime, only: AuditFilter = EVERYTHING) -> AuditReport:
+    """The whole report but ``due``, which costs a plan."""
+    facts = catalog.facts()
+    with catalog.read(snapshot=True) as conn:
+        usage = [row for row in usage_by(conn, "team", "class_name", "tier", "day") if only.takes(row)]
+        counted = count_for_audit(conn)
+        records = list_runs(conn, limit=_RUNS)
+        problems = count_problems(conn, [record.id for record in records[:50]])
+        known, found, space = places(conn), findings(conn), newest_space(conn)
+        names = [] if only.is_everything else sorted({row.team or "" for row in usage})
+        classes = [] if only.is_everything else sorted({row.class_name or "" for row in usage})
+        archives = count_live_archives(conn, teams=names, classes=classes)
+    runs = [make_run_line(record, problems.get(record.id, 0)) for record in records]
+    tiers = tuple(_iter_tiers(usage, archives, space, policy, only))
+    own_runs = [run for run in runs if run.command == "run"]
+    last, good = next(iter(own_runs), None), next(filter(is_good, own_runs), None)
+    return AuditReport(
+        at=now,
+        catalog_id=facts.catalog_id,
+        rehearsal=facts.rehearsal,
+        policy_digest=policy.digest,
+        last_run=last,
+        last_good_run=good,
+        attention=find_attention(known, found, counted, last=last, good=good, now=now),
+        tiers=tiers,
+        total=_total(tiers),
+        counters=_counters(counted, found, usage, policy),
+        saved=_saved(tiers, records, now),
+        places=tuple(map(_place_line, known)),
+        teams=tuple(_iter_teams(usage)),
+        findings=tuple(_finding_line(finding, known) for finding in found),
+        runs=tuple(runs[:50]),
+        filtered_by=only.words,
+    )
+
+
+def tier_usage(catalog: Catalog) -> tuple[TierUsage, ...]:
+    """The tiers as they are now, without what the file systems say: what a run notes before and after."""
+    with catalog.read() as conn:
+        sums = {row.tier: row.usage for row in usage_by(conn, "tier")}
+        archives = count_live_archives(conn)
+    return tuple(
+        TierUsage(tier=tier, usage=usage, objects=usage.segments if tier is TierName.HOT else archives.get(tier, 0))
+        for tier in TierName
+        if (usage := sums.get(tier, Usage())).segments or tier is TierName.HOT
+    )
+
+
+def gather_due(
+    catalog: Catalog, policy: Policy, *, now: datetime, only: AuditFilter = EVERYTHING
+) -> tuple[DueLine, ...]:
+    """What the next run would do, from the last scan. Costs a plan."""
+    from lifecycle.catalog.due import CatalogDue
+
+    tally = PlanTally(policy, plan_id="", now=now)
+    for item in iter_batches(CatalogDue(catalog), policy, now):
+        tier = item.tier if isinstance(item, Kept) else item.tier_from
+        if only.takes(UsageRow(team=item.team, class_name=item.class_name, tier=tier, usage=Usage())):
+            tally.add(item)
+    return tuple(map(due_line, tally.summary().lines))
+
+
+def _iter_tiers(
+    usage: Sequence[UsageRow], archives: dict[TierName, int], space: Sequence[Space], policy: Policy, only: AuditFilter
+) -> Iterator[TierUsage]:
+    """Tiers that policy has or that still hold something; the fill is of their fullest file system."""
+    for tier in only.tiers or TierName:
+        total = sum((row.usage for row in usage if row.tier is tier), Usage())
+        if tier is not TierName.HOT and tier not in policy.tiers and not total.segments:
+            continue
+        fullest = max(
+            (s for s in space if s.tier is tier and s.total_bytes),
+            key=lambda s: 1 - s.free_bytes / s.total_bytes,
+            default=None,
+        )
+        yield TierUsage(
+            tier=tier,
+            usage=total,
+            objects=total.segments if tier is TierName.HOT else archives.get(tier, 0),
+            total_bytes=fullest.total_bytes if fullest else None,
+            free_bytes=fullest.free_bytes if fullest else None,
+        )
+
+
+def _total(tiers: Sequence[TierUsage]) -> TierUsage:
+    """Of copies: a segment with an original and a stored copy is in both tiers, as it takes room in both."""
+    usage = sum((tier.usage for tier in tiers), Usage())
+    return TierUsage(tier=TierName.HOT, usage=usage, objects=sum(tier.objects for tier in tiers))
+
+
+def _iter_teams(usage: Sequence[UsageRow]) -> Iterator[TeamUsage]:
+    groups: dict[tuple[str, str, TierName], list[UsageRow]] = {}
+    for row in usage:
+        groups.setdefault((row.team or "", row.class_name or "", row.tier or TierName.HOT), []).append(row)
+    for (team, class_name, tier), rows in sorted(groups.items(), key=lambda item: (item[0][:2], item[0][2].warmth)):
+        yield TeamUsage(
+            team=team,
+            class_name=class_name,
+            tier=tier,
+            usage=sum((row.usage for row in rows), Usage()),
+            oldest_day=min((row.day for row in rows if row.day is not None), default=None),
+        )
+
+
+def _counters(
+    counted: CatalogCounters, found: Sequence[Finding], usage: Sequence[UsageRow], policy: Policy
+) -> Counters:
+    foreign = [finding for finding in found if finding.kind == "foreign"]
+    return Counters(
+        marked=counted.marked,
+        held=counted.held,
+        age_unknown=counted.age_unknown,
+        missing=counted.missing,
+        open_segments=counted.open_segments,
+        open_bytes=counted.open_bytes,
+        foreign=sum(finding.files for finding in foreign),
+        foreign_bytes=sum(finding.size_bytes for finding in foreign),
+        unlisted_teams=len({row.team for row in usage if row.team and not policy.is_listed(row.team)}),
+        quarantined_archives=counted.quarantined_archives,
+        unfinished_batches=counted.unfinished_batches,
+    )
+
+
+def _saved(tiers: Sequence[TierUsage], records: Sequence[RunRecord], now: datetime) -> Saved:
+    stored = [tier for tier in tiers if tier.tier is not TierName.HOT]
+    usage = sum((tier.usage for tier in stored), Usage())
+    purges = [
+        phase
+        for record in records
+        if from_ns(record.now_ns) > now - _PURGED_OVER and isinstance(report := read_summary(record.summary), RunReport)
+        for phase in report.phases
+        if phase.action is ActionKind.PURGE
+    ]
+    return Saved(
+        stored_segments=usage.segments,
+        logical_bytes=usage.logical_bytes,
+        stored_bytes=usage.stored_bytes,
+        archives=sum(tier.objects for tier in stored),
+        purged_segments=sum(phase.segments for phase in purges),
+        purged_bytes=sum(phase.logical_bytes for phase in purges),
+    )
+
+
+# --- rows ---------------------------------------------------------------------------------------------------------
+
+
+def _place_line(place: Place) -> PlaceLine:
+    return PlaceLine(
+        name=place.name,
+        host=place.host,
+        kind=place.kind.value,
+        tier=place.tier,
+        root=place.root,
+        state=place.state,
+        state_text=place.state_text,
+        scanned=None if place.scanned_ns is None else from_ns(place.scanned_ns),
+        complete_scan=None if place.complete_scan_ns is None else from_ns(place.complete_scan_ns),
+    )
+
+
+def _finding_line(finding: Finding, known: Sequence[Place]) -> FindingLine:
+    return FindingLine(
+        place=next((place.name for place in known if place.id == finding.place_id), str(finding.place_id)),
+        kind=finding.kind,
+        detail=finding.detail,
+        files=finding.files,
+        size_bytes=finding.size_bytes,
+        example=finding.example,
+    )
