@@ -33,6 +33,7 @@ _NETWORK_FUSE: Final = re.compile(
     r"fuse\.(?:afp|beegfs|ceph|curlftpfs|davfs|gcsfuse|geesefs|gluster|goofys|juicefs|jfs|mfs|moosefs|nfs|quobyte|"
     r"rclone|s3|sshfs|smb|weka)"
 )
+_READONLY_ROLLBACK: Final = sqlite3.SQLITE_READONLY | (3 << 8)
 _OCTAL: Final = re.compile(r"\\([0-7]{3})")
 
 
@@ -131,6 +132,20 @@ def is_wal(path: Path) -> bool:
         return file.read(20)[18:] == b"\x02\x02"
 
 
+def needs_rollback(path: Path) -> bool:
+    """Whether a writer was killed inside a transaction, so that a reader cannot see a sound state."""
+    if not path.with_name(path.name + "-journal").exists():
+        return False
+    with closing(sqlite3.connect(f"file:{_quote(path)}?mode=ro", uri=True)) as connection:
+        try:
+            connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+        except sqlite3.OperationalError as error:
+            return error.sqlite_errorcode == _READONLY_ROLLBACK
+        except sqlite3.Error:
+            return False  # whoever opens it next says what it is
+    return False
+
+
 def quick_check(connection: sqlite3.Connection, path: Path) -> None:
     """Look at every page. Raises Damaged, with SQLite's own words for the first few faults."""
     try:
@@ -181,6 +196,10 @@ def _read_only(path: Path, text: str) -> LifecycleError:
     return UsageError(f"catalog {path} cannot be written: {text}", hint=f"check the permissions of {path.parent}")
 
 
+def _killed_writer(path: Path, text: str) -> LifecycleError:
+    return CatalogBusy(f"catalog {path}: its writer was killed just now", hint="try again")
+
+
 def _cannot_open(path: Path, text: str) -> LifecycleError:
     return UsageError(f"catalog {path} cannot be opened: {text}", hint="check the path and its permissions")
 
@@ -195,6 +214,7 @@ _BY_CODE: Final[dict[int, Callable[[Path, str], LifecycleError]]] = {
     sqlite3.SQLITE_BUSY: _busy,
     sqlite3.SQLITE_LOCKED: _busy,
     sqlite3.SQLITE_FULL: _full,
+    _READONLY_ROLLBACK: _killed_writer,
     sqlite3.SQLITE_READONLY: _read_only,
     sqlite3.SQLITE_PERM: _cannot_open,
     sqlite3.SQLITE_CANTOPEN: _cannot_open,

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 SCHEMA_REVISION: Final = "0001"  # head of migrations/; a test compares. Revisions are numbers, so that newer is known
 
-_READONLY_ROLLBACK: Final = sqlite3.SQLITE_READONLY | (3 << 8)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogFacts:
@@ -167,9 +165,9 @@ def open_catalog(url: str, *, read_only: bool = False, mountinfo: Path = sqlite.
             f"catalog {path} is in WAL mode, which a reader cannot open without leaving files beside it",
             hint="any command that writes, as lifecycle scan, puts it back into rollback mode",
         )
+    if sqlite.needs_rollback(path):
+        return _recovered_copy(path, url)
     with closing(sqlite.connect(path, read_only=True)) as connection:
-        if _needs_rollback(connection):
-            return _recovered_copy(path, url)
         _require_schema(connection, path)
     return Catalog(path, _engine(path, read_only=True), url=url, read_only=True)
 
@@ -299,17 +297,6 @@ def _engine(path: Path, *, read_only: bool, durable: bool = True) -> Engine:
             raise error from context.original_exception
 
     return engine
-
-
-def _needs_rollback(connection: sqlite3.Connection) -> bool:
-    """Whether the last writer was killed inside a transaction, so that a reader cannot see a sound state."""
-    try:
-        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-    except sqlite3.OperationalError as error:
-        return error.sqlite_errorcode in (_READONLY_ROLLBACK, sqlite3.SQLITE_CANTOPEN)
-    except sqlite3.Error:
-        return False  # the next statement reports it
-    return False
 
 
 def _recovered_copy(path: Path, url: str) -> Catalog:

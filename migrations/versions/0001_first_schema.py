@@ -428,6 +428,7 @@ def upgrade() -> None:
         "ix_segments_live_age", "segments", ["team_id", "class_id", "last_write_ns"], "marked = 0 AND tier IS NOT NULL"
     )
     _create_partial_index("ix_segments_live_job", "segments", ["job_id", "class_id"], "marked = 0 AND tier IS NOT NULL")
+    _create_partial_index("ix_segments_marked_job", "segments", ["job_id"], "marked = 1")
     _create_partial_index("ix_segments_missing", "segments", ["place_id"], "original = 'missing'")
     _create_partial_index("ix_segments_open", "segments", ["place_id"], "original = 'open'")
     _create_partial_index("ix_segments_stay", "segments", ["place_id"], "stay_until_ns IS NOT NULL")
@@ -467,4 +468,5 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["segment_id"], ["segments.id"], name="fk_marks_segment_id_segments"),
         sa.PrimaryKeyConstraint("segment_id", name="pk_marks"),
     )
+    op.create_index("ix_marks_policy_digest", "marks", ["policy_digest"])
     op.create_index("ix_marks_purge_after_ns", "marks", ["purge_after_ns"])
