@@ -36,7 +36,7 @@ MAX_MANIFEST_BYTES: Final = 60 * 2**20
 _INDEX_TAG: Final = b"LCINDEX\0"
 _INDEX_VERSION: Final = 1
 _INDEX_UNKNOWN: Final = 0  # kind: no signatures, every frame may hold anything
-_INDEX: Final = struct.Struct("<8sHHHHIQQ32s")
+_INDEX: Final = struct.Struct("<8sHHHHIQQ32s32s")
 _FRAME_FACTS: Final = ("first_event_ns", "last_event_ns", "lines", "levels")
 
 
@@ -109,6 +109,7 @@ class IndexRecord:
     manifest_offset: int  # in the decompressed stream for TAR, in the object for SINGLE
     manifest_size: int
     manifest_digest: bytes
+    stored_digest: bytes  # BLAKE3 of the object up to the index frame: flips that no content shows are seen by it
 
 
 def _column(values: list[Any]) -> Any:
@@ -365,6 +366,7 @@ def encode_index(record: IndexRecord) -> bytes:
         record.manifest_offset,
         record.manifest_size,
         record.manifest_digest,
+        record.stored_digest,
     )
     return head + blake3(head).digest()
 
@@ -373,13 +375,18 @@ def decode_index(payload: bytes) -> IndexRecord:
     """Raises ManifestError. Kinds of index that this program does not know are passed over, versions are not."""
     if len(payload) < _INDEX.size + DIGEST_BYTES or blake3(payload[:-DIGEST_BYTES]).digest() != payload[-DIGEST_BYTES:]:
         raise ManifestError("the index record's digest differs")
-    tag, version, _kind, form, _reserved, frames, offset, size, digest = _INDEX.unpack_from(payload)
+    tag, version, _kind, form, _reserved, frames, offset, size, digest, stored = _INDEX.unpack_from(payload)
     if tag != _INDEX_TAG or version != _INDEX_VERSION or form >= len(Form):
         raise ManifestError(f"the index record is of another version: {version}")
     if size > MAX_MANIFEST_BYTES:
         raise ManifestError(f"the manifest claims {size} bytes, {MAX_MANIFEST_BYTES} are allowed")
     return IndexRecord(
-        form=list(Form)[form], data_frames=frames, manifest_offset=offset, manifest_size=size, manifest_digest=digest
+        form=list(Form)[form],
+        data_frames=frames,
+        manifest_offset=offset,
+        manifest_size=size,
+        manifest_digest=digest,
+        stored_digest=stored,
     )
 
 

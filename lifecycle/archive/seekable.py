@@ -100,6 +100,11 @@ class SeekableWriter:
         self._drain()
         return self._entries[1::3].tolist()
 
+    def digest(self) -> bytes:
+        """BLAKE3 of what is written so far."""
+        self._drain()
+        return self._hasher.digest()
+
     def finish(self) -> bytes:
         """Write the seek table; returns the BLAKE3 of the whole object."""
         self._drain()
@@ -301,6 +306,25 @@ class SeekableReader:
         return SeekTable(
             starts=starts, raw_starts=raw_starts, checksums=array("I", entries[2::3]), table_bytes=table_bytes
         )
+
+
+def readable_bytes(reader: ObjectReader) -> int:
+    """How many bytes of the stream can be decoded from the front, seek table or not: what a cut object still has."""
+    decoder = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES)
+    whole = position = 0
+    try:
+        while position < reader.size_bytes:
+            frame, in_frame = decoder.decompressobj(), 0
+            while not frame.eof:
+                piece = reader.read_range(position, _TAIL_BYTES)
+                if not piece:
+                    return whole
+                in_frame += len(frame.decompress(piece))
+                position += len(piece) - len(frame.unused_data)
+            whole += in_frame
+    except zstandard.ZstdError:
+        pass
+    return whole
 
 
 def _settled(item: tuple[int, bytes, Future[bytes] | None]) -> tuple[int, bytes, bytes]:

@@ -83,12 +83,14 @@ class SingleWriter:
             digests=(content_digest,),
             frame_bytes=frames,
         )
+        manifest_offset = self._sink.add_skippable(MANIFEST_MAGIC, manifest)
         record = IndexRecord(
             form=Form.SINGLE,
             data_frames=len(frames),
-            manifest_offset=self._sink.add_skippable(MANIFEST_MAGIC, manifest),
+            manifest_offset=manifest_offset,
             manifest_size=len(manifest),
             manifest_digest=blake3(manifest).digest(),
+            stored_digest=self._sink.digest(),
         )
         self._sink.add_skippable(INDEX_MAGIC, encode_index(record))
         digest = self._sink.finish()

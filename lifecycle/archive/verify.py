@@ -14,6 +14,7 @@ from blake3 import blake3
 
 from lifecycle.archive.manifest import Form
 from lifecycle.archive.reader import ArchiveReader, open_archive
+from lifecycle.archive.seekable import readable_bytes
 from lifecycle.archive.tar import BLOCK
 from lifecycle.archive.writer import ArchiveFacts
 from lifecycle.errors import Damaged
@@ -45,7 +46,8 @@ def verify_archive(
     ``names`` are the members' paths for messages, where the manifest may be what is damaged. ``reader`` stays open.
     """
     if reader.size_bytes != facts.size_bytes:
-        raise Damaged(f"archive {name}: has {reader.size_bytes} bytes and {facts.size_bytes} were written")
+        flaw = f"archive {name}: has {reader.size_bytes} bytes and {facts.size_bytes} were written"
+        raise Damaged(flaw + _first_broken(reader, facts, names))
     archive = open_archive(reader, name=name, owns_reader=False)
     table, damaged = archive.table, archive.frames.damaged
     if archive.form is not facts.form or table.raw_bytes != facts.stream_bytes:
@@ -75,16 +77,32 @@ def check_archive(reader: ObjectReader, *, name: str = "object", threads: int = 
 
 def _check_stream(archive: ArchiveReader, extents: _Extents, *, threads: int, names: Sequence[bytes] | None) -> bytes:
     """Every frame, every member, the manifest; the object's BLAKE3."""
-    hasher = blake3()
+    hasher = _FrameHasher(archive.table.count - 1)
     try:
         _check_members(archive, extents, _hashed_frames(archive, hasher, threads), names)
     except _FrameDamage as damage:
         raise archive.frames.damaged(damage.what + _members_near(archive, damage.frame, extents, names)) from None
     if blake3(archive.manifest_bytes()).digest() != archive.index.manifest_digest:
         raise archive.frames.damaged("its manifest's digest differs")
+    if hasher.before_index != archive.index.stored_digest:
+        raise archive.frames.damaged("its stored bytes are not those that were written, though its content is")
     table = archive.table
-    hasher.update(archive.frames.read_stored(table.starts[-1], table.table_bytes))
-    return hasher.digest()
+    hasher.all.update(archive.frames.read_stored(table.starts[-1], table.table_bytes))
+    return hasher.all.digest()
+
+
+class _FrameHasher:
+    """BLAKE3 over stored frames, with its value in front of the last one, which is the index."""
+
+    def __init__(self, index_frame: int) -> None:
+        self._index_frame = index_frame
+        self.all = blake3()
+        self.before_index = b""
+
+    def add(self, frame: int, stored: bytes) -> None:
+        if frame == self._index_frame:
+            self.before_index = self.all.digest()
+        self.all.update(stored)
 
 
 class _FrameDamage(Exception):
@@ -94,7 +112,7 @@ class _FrameDamage(Exception):
         self.what = what
 
 
-def _hashed_frames(archive: ArchiveReader, hasher: blake3, threads: int) -> Iterator[bytes]:
+def _hashed_frames(archive: ArchiveReader, hasher: _FrameHasher, threads: int) -> Iterator[bytes]:
     frames = archive.frames.iter_frames(0, archive.table.count, threads=threads)
     frame = -1
     while True:
@@ -104,7 +122,7 @@ def _hashed_frames(archive: ArchiveReader, hasher: blake3, threads: int) -> Iter
             return
         except Damaged as error:
             raise _FrameDamage(frame + 1, error.message.partition(": ")[2]) from None
-        hasher.update(stored)
+        hasher.add(frame, stored)
         if content:
             yield content
 
@@ -159,3 +177,12 @@ def _members_near(archive: ArchiveReader, frame: int, extents: _Extents, names: 
     except Damaged:
         return ""
     return f"; it holds {shown}" + (f" and {len(inside) - 1} more" if len(inside) > 1 else "")
+
+
+def _first_broken(reader: ObjectReader, facts: ArchiveFacts, names: Sequence[bytes] | None) -> str:
+    """``; member a/b.log is the first that is not whole``, found without a seek table by decoding from the front."""
+    whole = readable_bytes(reader)
+    for number, (offset, size) in enumerate(zip(facts.offsets, facts.sizes, strict=True)):
+        if names and offset + size > whole:
+            return f"; member {show_name(names[number])} is the first that is not whole"
+    return "; all its members are whole" if whole >= facts.stream_bytes else ""

@@ -166,6 +166,7 @@ class ArchiveWriter:
             manifest_offset=manifest_offset,
             manifest_size=len(manifest),
             manifest_digest=manifest_digest,
+            stored_digest=self._sink.digest(),
         )
         self._sink.add_skippable(INDEX_MAGIC, encode_index(record))
         digest = self._sink.finish()
@@ -185,7 +186,9 @@ class ArchiveWriter:
     def _header(self, facts: MemberFacts) -> bytes:
         if self._is_broken:
             raise LifecycleError("an archive with a half-written member takes no more members")
-        folder, _, name = facts.path.rpartition(b"/")
+        folder, slash, name = facts.path.rpartition(b"/")
+        if slash and not folder:
+            raise Skipped(f"{show_name(facts.path)} is no path below its source")
         return self._headers.make(
             self._names.add(facts.source, folder, name),
             name,
