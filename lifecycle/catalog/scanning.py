@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -144,15 +144,17 @@ class ScanPage:
 
 
 def iter_known_folders(catalog: Catalog, place_id: int) -> Iterator[KnownFolder]:
-    """All folders of a place in the order of path bytes, in pages."""
+    """All folders of a place in the order of path bytes, in pages; none that is made meanwhile."""
     sql = (
         "SELECT id, path, signature, files, foreign_files, foreign_bytes, binary_files, binary_bytes "
-        f"FROM directories WHERE place_id = ? AND path {{}} ? ORDER BY path LIMIT {_PAGE}"
+        f"FROM directories WHERE place_id = ? AND path {{}} ? AND id <= ? ORDER BY path LIMIT {_PAGE}"
     )
     after, test = b"", ">="
+    with catalog.read() as conn:
+        newest = conn.exec_driver_sql("SELECT max(id) FROM directories").scalar() or 0
     while True:
         with catalog.read() as conn:
-            rows = conn.exec_driver_sql(bind(conn, sql.format(test)), (place_id, after)).fetchall()
+            rows = conn.exec_driver_sql(bind(conn, sql.format(test)), (place_id, after, newest)).fetchall()
         yield from map(KnownFolder._make, rows)
         if len(rows) < _PAGE:
             return
@@ -185,9 +187,19 @@ def has_files(catalog: Catalog, place_id: int) -> bool:
         return conn.exec_driver_sql(bind(conn, sql), (place_id,)).fetchone() is not None
 
 
-def count_open(conn: Connection, place_id: int) -> int:
-    sql = "SELECT count(*) FROM segments WHERE place_id = ? AND original = 'open'"
+def count_files(conn: Connection, place_id: int, state: Original) -> int:
+    """Files of the place that are open, or missing: the two states that are few and have an index of their own."""
+    assert state in (Original.OPEN, Original.MISSING)
+    sql = f"SELECT count(*) FROM segments WHERE place_id = ? AND original = '{state}'"
     return int(conn.exec_driver_sql(bind(conn, sql), (place_id,)).scalar_one())
+
+
+def count_still_there(conn: Connection, absent: Sequence[tuple[int, int]]) -> int:
+    """How many of (segment, folder) the catalog still has there: a rename may have taken some elsewhere."""
+    folders = dict(absent)
+    sql = f"SELECT id, directory_id FROM segments WHERE id IN ({{values}}) AND {_PRESENT}"
+    rows: Iterable[Sequence[Any]] = select_in(conn, sql, folders)
+    return sum(folders[row[0]] == row[1] for row in rows)
 
 
 def pages_of_quiet_files(catalog: Catalog, place_id: int, quiet_since_ns: int) -> Iterator[list[OpenFile]]:
@@ -251,11 +263,11 @@ def reopen_folder(conn: Connection, directory_id: int) -> int:
     """Files of a folder that is excluded from now on: none of them is settled, so that nothing acts on them."""
     sql = f"UPDATE segments SET original = 'open' WHERE directory_id = ? AND {_PRESENT} AND original = 'settled'"
     changed = conn.exec_driver_sql(bind(conn, sql), (directory_id,)).rowcount
-    forget_folder(conn, [directory_id])
+    forget_folders(conn, [directory_id])
     return changed
 
 
-def forget_folder(conn: Connection, directory_ids: Iterable[int]) -> None:
+def forget_folders(conn: Connection, directory_ids: Iterable[int]) -> None:
     """Folders whose files are gone or not looked at: should they come back, every file is compared."""
     sql = (
         "UPDATE directories SET signature = NULL, files = 0, foreign_files = 0, foreign_bytes = 0, "

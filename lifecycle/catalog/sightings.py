@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from sqlalchemy import Connection
@@ -256,9 +256,9 @@ class _LabelIds:
         for job in jobs:
             self._jobs[job] = {}
         sql = "SELECT job_id, node, rank, stream, attempt, extra, id FROM label_sets WHERE job_id IN ({values})"
-        for row in select_in(conn, sql, sorted(jobs)):
-            job, *key, number = row
-            self._jobs[job][tuple(key)] = number
+        rows: Iterable[Sequence[Any]] = select_in(conn, sql, sorted(jobs))
+        for row in rows:
+            self._jobs[row[0]][tuple(row[1:6])] = row[6]
             self._size += 1
 
 

@@ -30,42 +30,30 @@ class Comparison:
     """What names and inodes alone can tell of one folder. Each listed file is counted in exactly one of them."""
 
     same: int = 0
-    seen_again: list[tuple[Entry, KnownFile]] = field(default_factory=list)  # was missing, is there as it was
-    changed: list[tuple[Entry, KnownFile]] = field(default_factory=list)  # same name and inode, other size or times
-    linked: list[tuple[Entry, KnownFile]] = field(default_factory=list)  # has other names now: nobody acts on it
+    changed: list[tuple[Entry, KnownFile]] = field(default_factory=list)  # same name and inode; or back from missing
     unknown: list[tuple[Entry, KnownFile | None]] = field(default_factory=list)  # and the file that had the name
-    foreign_links: int = 0  # hard-linked and not known: counted, and nothing else
     gone: list[KnownFile] = field(default_factory=list)  # known, and its name is not listed
 
 
 def compare_folder(entries: Iterable[Entry], hard_linked: Set[str], known: Iterable[KnownFile]) -> Comparison:
-    """Sort one listing against what the catalog has of the folder. Order of either does not matter."""
+    """Sort one listing against what the catalog has of the folder. Order of either does not matter.
+
+    A hard-linked file that is not known is left out: it is counted by the walk, and nothing else.
+    """
     by_name = {os.fsdecode(file.name): file for file in known}
     result = Comparison()
     for entry in entries:
         file = by_name.pop(entry[0], None)
-        if entry[0] in hard_linked:
-            _sort_linked(result, entry, file)
-        elif file is None or file.inode != entry[1]:
-            result.unknown.append((entry, file))
-        elif is_as_known(entry, file) and file.nlink == 1:
-            if file.original == Original.MISSING:
-                result.seen_again.append((entry, file))
-            else:
-                result.same += 1
+        is_linked = entry[0] in hard_linked
+        if file is None or file.inode != entry[1]:
+            if file is not None or not is_linked:
+                result.unknown.append((entry, file))
+        elif is_as_known(entry, file) and is_linked == (file.nlink != 1) and file.original != Original.MISSING:
+            result.same += 1
         else:
             result.changed.append((entry, file))
     result.gone = list(by_name.values())
     return result
-
-
-def _sort_linked(result: Comparison, entry: Entry, file: KnownFile | None) -> None:
-    if file is None:
-        result.foreign_links += 1
-    elif file.nlink == 1 or not is_as_known(entry, file) or file.original == Original.MISSING:
-        result.linked.append((entry, file))
-    else:
-        result.same += 1
 
 
 def is_as_known(entry: Entry, file: KnownFile) -> bool:

@@ -82,7 +82,7 @@ class Walk:
     list_folder: Callable[[int], AbstractContextManager[Iterator[os.DirEntry[str]]]] = os.scandir
     found: Found = field(default_factory=Found)
     unseen: dict[bytes, str] = field(default_factory=dict)  # folder → why; nothing below it was looked at
-    hidden: set[bytes] = field(default_factory=set)  # folders left out on purpose: excluded, on another device
+    hidden: dict[bytes, str] = field(default_factory=dict)  # folders left out on purpose → excluded, other_device, link
     files: int = 0
     size_bytes: int = 0
 
@@ -99,17 +99,17 @@ class Walk:
                 self.size_bytes += folder.size_bytes
                 yield folder
 
-    def is_blind(self, path: bytes) -> bool:
-        """Whether a folder lies where this walk did not look, so that absence there means nothing."""
+    def blind_spot(self, path: bytes) -> str | None:
+        """Why this walk did not look into a folder, so that absence there means nothing; None where it did."""
         while True:
-            if path in self.unseen or path in self.hidden:
-                return True
-            if not path:
-                return False
+            if path in self.unseen:
+                return "unseen"
+            if not path or path in self.hidden:
+                return self.hidden.get(path)
             path = path.rpartition(b"/")[0]
 
     def _hide(self, kind: str, detail: str, path: bytes) -> None:
-        self.hidden.add(path)
+        self.hidden[path] = kind
         self.found.add(kind, detail, path)
 
     def _list(self, path: bytes, device: int, layout: FolderLayout, waiting: list[tuple[bytes, int]]) -> Folder | None:
