@@ -15,7 +15,7 @@ from tests.builders import NOON
 # needs is installed by .ci/run, and a test that could have run and did not is a failure.
 SKIPS_ALLOWED: Final = (
     "no FUSE",
-    "not root",
+    "needs another user",
     "root sees everything",
     "this file system",
     "this kernel",

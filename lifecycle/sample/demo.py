@@ -186,9 +186,11 @@ class _Shell:
 
 
 def _program() -> list[str]:
-    """This installation's own command: the script beside the interpreter, else the module."""
+    """This installation's own command: the script beside the interpreter, else what that script would call."""
     script = Path(sys.executable).with_name("lifecycle")
-    return [str(script)] if script.exists() else [sys.executable, "-m", "lifecycle.cli.main"]
+    if script.exists():
+        return [str(script)]
+    return [sys.executable, "-c", "from lifecycle.cli.main import main; main()"]
 
 
 def _when(now: datetime) -> str:

@@ -42,7 +42,10 @@ def _pod() -> dict[str, Any]:
 
 @pytest.mark.parametrize("arguments", SHOWN)
 def test_a_shown_command_parses(arguments: list[str]) -> None:
-    parse_command(arguments)
+    if len(arguments) == 1:  # a command named in passing, without what it needs
+        assert arguments[0] in {row.name for row in COMMANDS}
+    else:
+        parse_command(arguments)
 
 
 def test_the_parser_of_these_tests_refuses_what_is_not_there() -> None:
