@@ -77,11 +77,17 @@ def restore(app: App, selector: Selector, options: RestoreOptions, progress: Pro
             "no segment that can be read is selected", hint="lifecycle ls with the same selectors shows what there is"
         )
     return RestoreReport(
-        files=counts.files, size_bytes=counts.size_bytes, skipped=counts.skipped, read_bytes=counts.read_bytes,
-        archives=len(counts.archives), to="in place" if options.in_place else str(options.to),
-        seconds=app.clock.monotonic() - started, problem_count=len(counts.problems), problems=tuple(counts.problems[:50]),
+        files=counts.files,
+        size_bytes=counts.size_bytes,
+        skipped=counts.skipped,
+        read_bytes=counts.read_bytes,
+        archives=len(counts.archives),
+        to="in place" if options.in_place else str(options.to),
+        seconds=app.clock.monotonic() - started,
+        problem_count=len(counts.problems),
+        problems=tuple(counts.problems[:50]),
         exit_code=worst_exit(counts.codes),
-    )  # fmt: skip
+    )
 
 
 def _check_target(options: RestoreOptions) -> None:
@@ -150,7 +156,8 @@ def _check_space(page: list[Segment], by_id: dict[int, Place], options: RestoreO
     free = os.statvfs(target).f_bavail * os.statvfs(target).f_frsize
     if needed > free:
         raise StorageFull(
-            f"{target}: {format_size(needed)} are needed for the next {len(page)} files and {format_size(free)} are free",
+            f"{target}: {format_size(needed)} are needed for the next {len(page)} files and"
+            f" {format_size(free)} are free",
             hint="select less, or restore --to another file system",
         )
 
@@ -208,8 +215,11 @@ def _restore_one(
     counts.files += 1
     counts.size_bytes += segment.size_bytes
     return PutBack(
-        segment_id=segment.id, inode=written.st_ino, ctime_ns=written.st_ctime_ns, allocated_bytes=written.st_blocks * 512
-    )  # fmt: skip
+        segment_id=segment.id,
+        inode=written.st_ino,
+        ctime_ns=written.st_ctime_ns,
+        allocated_bytes=written.st_blocks * 512,
+    )
 
 
 def _stored_chunks(archive: ArchiveReader, at: StoredAt, segment: Segment) -> Iterator[bytes]:
@@ -239,7 +249,7 @@ def _original_chunks(place: Place, segment: Segment) -> Iterator[bytes]:
 
 
 def _write_file(root: bytes, segment: Segment, chunks: Iterator[bytes], *, overwrite: bool) -> os.stat_result:
-    """Write beside the target name, then give the name. Raises FileExistsError when it is taken and must not be replaced."""
+    """Write beside the target name, then give the name. FileExistsError when it is taken and must stay."""
     folder = _make_folders(root, segment.directory)
     temporary = b".lifecycle-restore-" + secrets.token_hex(6).encode()
     try:

@@ -7,71 +7,35 @@ Knows the order of the steps and what their failure means for the others; never 
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 from lifecycle.catalog.due import CatalogDue
-from lifecycle.catalog.journal import Journal
-from lifecycle.catalog.lease import Lease, take_lease
-from lifecycle.catalog.places import Place, places, set_place_state
-from lifecycle.catalog.reporting import count_live_archives
-from lifecycle.catalog.runs import (
-    Problem,
-    SpaceSample,
-    begin_run,
-    end_run,
-    record_policy,
-    record_problems,
-    record_samples,
-    record_space,
-)
+from lifecycle.catalog.places import places
+from lifecycle.catalog.resolving import resolve_members
 from lifecycle.catalog.store import copy_for_preview
-from lifecycle.catalog.usage import usage_by
 from lifecycle.engine.local import LocalEngine
-from lifecycle.errors import Consequence, ExitCode, LeaseHeld, LifecycleError, PlaceUnavailable, worst_exit
+from lifecycle.errors import ExitCode, worst_exit
 from lifecycle.execute.executor import BatchExecutor
-from lifecycle.execute.recovery import Recovered, recover_place
-from lifecycle.execute.site import Site, WorkPlace
-from lifecycle.model import ActionKind, Kept, PlaceKind, PlannedBatch, TierName, Usage
+from lifecycle.execute.site import Site
+from lifecycle.model import ActionKind, Kept, PlaceKind, PlannedBatch, TierName
 from lifecycle.plan.plan import PlanSummary
 from lifecycle.plan.planner import iter_batches
 from lifecycle.plan.spool import PlanFile, write_plan
-from lifecycle.policy.rules import SourceRule
 from lifecycle.report.figures import (
-    HeldPlace,
-    PhaseReport,
     PreviewReport,
-    ProblemLine,
     Progress,
-    RecoveryReport,
     RunReport,
     ScanOnceReport,
     ScanReport,
-    TierUsage,
 )
-from lifecycle.report.json import render_run_line
-from lifecycle.scan.evidence import files_open_for_writing, probe
-from lifecycle.scan.handles import Root
-from lifecycle.scan.reconcile import ScanFigures, scan_place
-from lifecycle.tiers import open_tier
-from lifecycle.units import duration_ns, from_ns, to_ns
-from lifecycle.wiring import App, check_marker, known_places, rewrite_marker, tier_spec, unknown_places
-
-BACKWARDS = timedelta(hours=1)  # a clock this far behind an earlier run's stops all removals
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
-    only: frozenset[ActionKind] | None = None
-    max_duration: timedelta | None = None
-    plan_file: Path | None = None
-    if_held: str = "fail"  # or "skip"; waiting is "fail" after ``wait``
-    wait: timedelta = timedelta(0)
+from lifecycle.session import RunOptions as RunOptions
+from lifecycle.session import Session, make_stopper, stop_signal, tier_usage
+from lifecycle.units import from_ns
+from lifecycle.wiring import App
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +53,11 @@ class PreviewOptions:
 def run_once(app: App, options: RunOptions, progress: Progress) -> RunReport:
     """One run. Whatever single things meet is in the report; raises LeaseHeld (``if_held`` fail), UsageError for the
     plan file, LeaseLost and Damaged for what halts a run, each after the run's row has its end."""
-    with _Session(app, "run") as session:
-        before = _tier_usage(app)
+    with Session(app, "run") as session:
+        before = tier_usage(app)
         session.take_leases(options)
-        with LocalEngine() as engine, _stop_signal() as stopped:
-            stop = _stopper(app, options, stopped)
+        with LocalEngine() as engine, stop_signal() as stopped:
+            stop = make_stopper(app, options, stopped)
             site = session.site(engine, stop)
             recovery = session.recover(site)
             scans = session.scan(progress)
@@ -103,11 +67,13 @@ def run_once(app: App, options: RunOptions, progress: Progress) -> RunReport:
     return report
 
 
-def _execute(session: _Session, site: Site, options: RunOptions, progress: Progress) -> BatchExecutor:
+def _execute(session: Session, site: Site, options: RunOptions, progress: Progress) -> BatchExecutor:
     app = session.app
     with contextlib.ExitStack() as stack:
         if options.plan_file is not None:
-            plan = PlanFile(options.plan_file, policy=app.policy, now=session.now)
+            plan = PlanFile(
+                options.plan_file, policy=app.policy, now=session.now, catalog_id=app.catalog.facts().catalog_id
+            )
         else:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lifecycle-plan-")))
             plan = _spool(app, folder / "plan", session.now, options.only)
@@ -117,9 +83,19 @@ def _execute(session: _Session, site: Site, options: RunOptions, progress: Progr
             line.logical_bytes for line in summary.lines if line.action in (ActionKind.TRANSITION, ActionKind.MERGE)
         )
         executor = BatchExecutor(site, on_done=_Shown(progress, summary), moving=(moving, bytes_moving))
-        executor.run(item for item in plan.items() if isinstance(item, PlannedBatch) and session.may(item, options))
+        batches = (batch for batch in plan.batches() if session.may(batch, options))
+        executor.run(_resolved(app, batches) if options.plan_file is not None else batches)
         progress.done()
     return executor
+
+
+def _resolved(app: App, batches: Iterable[PlannedBatch]) -> Iterator[PlannedBatch]:
+    """A plan file's batches with this catalog's ids; what changed since is counted in the batch, and left out of it."""
+    for batch in batches:
+        if batch.members:
+            with app.catalog.read() as conn:
+                batch = replace(batch, members=resolve_members(conn, batch.members))
+        yield batch
 
 
 def _spool(app: App, path: Path, now: datetime, only: frozenset[ActionKind] | None) -> PlanFile:
@@ -155,7 +131,7 @@ class _Shown:
 
 def scan_once(app: App, progress: Progress, options: RunOptions = RunOptions()) -> ScanOnceReport:
     """Scan all sources into the catalog; nothing else."""
-    with _Session(app, "scan") as session:
+    with Session(app, "scan") as session:
         session.take_leases(options)
         scans = session.scan(progress)
         report = ScanOnceReport(
@@ -186,7 +162,7 @@ def preview(app: App, options: PreviewOptions, progress: Progress) -> PreviewRep
         with world.catalog.read() as conn:
             roots = tuple((place.id, place.name, place.root) for place in places(conn))
             scanned = min((place.scanned_ns for place in places(conn) if place.scanned_ns is not None), default=None)
-        before = _tier_usage(world)
+        before = tier_usage(world)
     codes = {ExitCode.PARTIAL for scan in scans if not scan.is_complete}
 
     def items() -> Iterator[PlannedBatch | Kept]:
@@ -195,13 +171,19 @@ def preview(app: App, options: PreviewOptions, progress: Progress) -> PreviewRep
         del keep
 
     return PreviewReport(
-        summary=plan.summary, scans=tuple(scans), scanned_at=from_ns(scanned) if scanned is not None else None, items=items,
-        out=options.out, before=before, place_roots=roots, exit_code=worst_exit(codes),
-    )  # fmt: skip
+        summary=plan.summary,
+        scans=tuple(scans),
+        scanned_at=from_ns(scanned) if scanned is not None else None,
+        items=items,
+        out=options.out,
+        before=before,
+        place_roots=roots,
+        exit_code=worst_exit(codes),
+    )
 
 
 def _preview_scan(world: App, options: PreviewOptions, progress: Progress) -> list[ScanReport]:
-    session = _Session(world, "plan", is_preview=True)
+    session = Session(world, "plan", is_preview=True)
     with session:
         if options.root is not None:
             _adopt_places(world)
@@ -228,304 +210,3 @@ def _adopt_places(world: App) -> None:
             ensure_place(
                 conn, kind=PlaceKind.TIER, name=name.value, host="", root=tier.path, tier=name, uid=f"tier-{name}"
             )
-
-
-# --- what a run carries from step to step ---------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Opened:
-    place: Place
-    source: SourceRule | None
-    lease: Lease | None = None
-
-
-@dataclass(slots=True)
-class _Session:
-    app: App
-    command: str
-    is_preview: bool = False
-    run_id: int = 0
-    now: datetime = field(init=False)
-    started: datetime = field(init=False)
-    opened: list[_Opened] = field(default_factory=list)
-    held: list[HeldPlace] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    codes: set[ExitCode] = field(default_factory=set)
-    _names: dict[int, str] = field(default_factory=dict)
-    _is_recorded: bool = False
-
-    def __enter__(self) -> _Session:
-        self.now = self.started = self.app.now()
-        clock_ns = self.app.catalog.facts().clock_ns
-        now_ns = to_ns(self.now)
-        with self.app.catalog.write() as conn:
-            self.run_id = begin_run(
-                conn, command=self.command, host=self.app.host, pid=os.getpid(), now_ns=now_ns, started_ns=now_ns,
-                policy_digest=self.app.policy.digest,
-            )  # fmt: skip
-            record_policy(conn, self.app.policy.digest, self.app.policy.files, now_ns=now_ns, run_id=self.run_id)
-        if now_ns < clock_ns - duration_ns(BACKWARDS) and not self.is_preview:
-            self._refuse_removals(from_ns(clock_ns))
-        return self
-
-    def _refuse_removals(self, latest: datetime) -> None:
-        self.codes.add(ExitCode.BRAKE)
-        self.note("run", None, "clock", LifecycleError(
-            f"the clock says {self.now:%Y-%m-%d %H:%M} and an earlier run was at {latest:%Y-%m-%d %H:%M}: nothing is marked or removed",
-            hint="set the clock right",
-        ))  # fmt: skip
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if error is not None and not self._is_recorded and not self.is_preview:
-            code = error.exit_code if isinstance(error, LifecycleError) else ExitCode.FAILED
-            with contextlib.suppress(LifecycleError), self.app.catalog.write() as conn:
-                record_problems(conn, self.run_id, self.problems)
-                end_run(
-                    conn, self.run_id, ended_ns=to_ns(self.app.now()), exit_code=code, summary={"error": str(error)}
-                )
-        for opened in self.opened:
-            if opened.lease is not None:
-                with contextlib.suppress(LifecycleError):
-                    opened.lease.release()
-
-    # --- places
-
-    def look_at_places(self, *, need_marker: bool) -> None:
-        """Open what can be worked on; what cannot is a problem of its own."""
-        for place, source in known_places(self.app):
-            self._names[place.id] = str(place)
-            try:
-                if need_marker:
-                    check_marker(self.app, place)
-                self.opened.append(_Opened(place=place, source=source))
-            except LifecycleError as error:
-                self.note("open", place.id, str(place), error)
-                if not self.is_preview:
-                    with self.app.catalog.write() as conn:
-                        set_place_state(conn, place.id, "unreachable", error.message)
-        if need_marker:
-            for name in unknown_places(self.app):
-                self.note(
-                    "open",
-                    None,
-                    name,
-                    PlaceUnavailable(f"{name} is in the policy and has no marker yet", hint="lifecycle init"),
-                )
-
-    def take_leases(self, options: RunOptions) -> None:
-        """Raises LeaseHeld when a place is somebody else's and the options say to fail."""
-        self.look_at_places(need_marker=True)
-        for opened in list(self.opened):
-            try:
-                opened.lease = take_lease(
-                    self.app.catalog, opened.place, holder=f"{self.command} {self.run_id}", now=self.now, wait=options.wait, clock=self.app.clock
-                )  # fmt: skip
-            except LeaseHeld as error:
-                if options.if_held != "skip":
-                    raise
-                self.held.append(HeldPlace(place=str(opened.place), holder=error.message))
-                self.opened.remove(opened)
-
-    def site(self, engine: LocalEngine, stop: Callable[[], str]) -> Site:
-        """What the executor may act on."""
-        snapshot = files_open_for_writing()
-        works = {}
-        for opened in self.opened:
-            place, source = opened.place, opened.source
-            if source is None:
-                spec = tier_spec(place)
-                work = WorkPlace(place=place, lease=opened.lease, spec=spec, writer=open_tier(spec))
-            else:
-                mounts = tuple(os.fsencode(mount) for mount in source.mounts)
-                with Root(place.root, mounts=mounts) as root:
-                    sees = probe(root, snapshot).sees_writers
-                work = WorkPlace(place=place, lease=opened.lease, mounts=mounts, sees_writers=sees)
-            works[place.id] = work
-        return Site(
-            journal=Journal(self.app.catalog, self.run_id, to_ns(self.now)), policy=self.app.policy,
-            catalog_id=self.app.catalog.facts().catalog_id, now_ns=to_ns(self.now), places=works, pool=engine.pool, inline=engine.inline,
-            workers=engine.workers, stop=stop, monotonic=self.app.clock.monotonic,
-        )  # fmt: skip
-
-    # --- steps
-
-    def recover(self, site: Site) -> RecoveryReport:
-        started, total = self.app.clock.monotonic(), Recovered()
-        for opened in self.opened:
-            release_after = opened.source.release_after if opened.source is not None else timedelta(0)
-            recovered, errors = recover_place(
-                site, site.places[opened.place.id], release_after_ns=duration_ns(release_after)
-            )
-            total.add(recovered)
-            for error in errors:
-                self.note("recover", opened.place.id, str(opened.place), error)
-        return RecoveryReport(
-            batches=total.batches, finished=total.finished, adopted=total.adopted, undone=total.undone, parked=total.parked,
-            seconds=self.app.clock.monotonic() - started,
-        )  # fmt: skip
-
-    def scan(self, progress: Progress) -> list[ScanReport]:
-        reports = []
-        for opened in self.opened:
-            if opened.source is None:
-                continue
-            progress.phase(f"scan {opened.place.name}")
-            try:
-                figures = scan_place(
-                    self.app.catalog, opened.place, opened.source, self.app.policy, host=self.app.host, now=self.now,
-                    run_id=self.run_id, lease=opened.lease, clock=self.app.clock,
-                )  # fmt: skip
-            except LifecycleError as error:
-                if error.consequence is Consequence.HALT:
-                    raise
-                self.note("scan", opened.place.id, str(opened.place), error)
-                continue
-            for text in figures.problems:
-                self.note("scan", opened.place.id, opened.place.name, PlaceUnavailable(text))
-            if not figures.complete:
-                self.codes.add(ExitCode.PARTIAL)
-            reports.append(_scan_report(opened.place, figures))
-            progress.done()
-        return reports
-
-    def may(self, batch: PlannedBatch, options: RunOptions) -> bool:
-        """Whether this run may carry a planned batch out; places that are not ours today are left for another run."""
-        if options.only is not None and batch.kind not in options.only:
-            return False
-        if ExitCode.BRAKE in self.codes and not batch.kind.moves:
-            return False
-        return any(opened.place.id == batch.place_id for opened in self.opened)
-
-    # --- the end
-
-    def note(self, phase: str, place_id: int | None, subject: str, error: LifecycleError) -> None:
-        self.codes.add(error.exit_code)
-        message = f"{error.message} HINT: {error.hint}" if error.hint else error.message
-        self.problems.append(
-            Problem(phase=phase, place_id=place_id, subject=subject, message=message, consequence=error.consequence)
-        )
-
-    def problem_lines(self) -> list[ProblemLine]:
-        return [
-            ProblemLine(
-                phase=p.phase,
-                place=self._names.get(p.place_id or 0, ""),
-                subject=p.subject,
-                message=p.message,
-                consequence=p.consequence.value,
-            )
-            for p in self.problems
-        ]
-
-    def report(
-        self,
-        *,
-        before: tuple[TierUsage, ...],
-        recovery: RecoveryReport,
-        scans: list[ScanReport],
-        executor: BatchExecutor,
-    ) -> RunReport:
-        for trouble in executor.troubles:
-            self.note(trouble.phase, trouble.place_id, trouble.subject, trouble.error)
-        phases = tuple(
-            PhaseReport(
-                action=action, tier_from=tier_from, tier_to=tier_to, planned_segments=tally.planned.segments,
-                planned_bytes=tally.planned.logical_bytes, segments=tally.done.segments, logical_bytes=tally.done.logical_bytes,
-                stored_bytes=tally.done.stored_bytes, freed_bytes=tally.done.freed_bytes, archives=tally.done.archives,
-                parked=tally.parked, kept=tally.done.kept, failed=tally.done.failed, seconds=tally.seconds,
-            )
-            for (action, tier_from, tier_to), tally in executor.tallies.items()
-        )  # fmt: skip
-        return RunReport(
-            run_id=self.run_id, host=self.app.host, now=self.now, started=self.started, ended=self.app.clock.now(),
-            policy_digest=self.app.policy.digest, rehearsal=self.app.catalog.facts().rehearsal, exit_code=worst_exit(self.codes),
-            recovery=recovery, scans=tuple(scans), phases=phases, before=before, after=_tier_usage(self.app),
-            held_places=tuple(self.held), stopped=executor.stopped, left_segments=executor.left_segments,
-            problem_count=len(self.problems), problems=tuple(self.problem_lines()[:50]),
-        )  # fmt: skip
-
-    def record(self, report: RunReport | ScanOnceReport) -> None:
-        """The run's row, samples and problems, then the markers: they say that everything above is durable."""
-        import json
-
-        ended_ns = to_ns(self.app.now())
-        with self.app.catalog.write(*(o.lease for o in self.opened if o.lease is not None)) as conn:
-            record_problems(conn, self.run_id, self.problems)
-            record_samples(conn, self.run_id, ended_ns)
-            record_space(
-                conn, self.run_id, ended_ns, [sample for o in self.opened if (sample := _space(o.place)) is not None]
-            )
-            end_run(
-                conn,
-                self.run_id,
-                ended_ns=ended_ns,
-                exit_code=report.exit_code,
-                summary=json.loads(render_run_line(report)),
-            )
-        self._is_recorded = True
-        for opened in self.opened:
-            rewrite_marker(self.app, opened.place)
-
-
-def _scan_report(place: Place, figures: ScanFigures) -> ScanReport:
-    return ScanReport(
-        place=place.name, host=place.host, files=figures.files, size_bytes=figures.size_bytes, new=figures.new, changed=figures.changed,
-        renamed=figures.renamed, replaced=figures.replaced, settled=figures.settled, still_open=figures.still_open, missing=figures.missing,
-        lost=figures.lost, foreign=figures.foreign, special=figures.special, unseen=figures.unseen, is_complete=figures.complete,
-        seconds=figures.seconds, problems=tuple(figures.problems),
-    )  # fmt: skip
-
-
-def _space(place: Place) -> SpaceSample | None:
-    try:
-        found = os.statvfs(place.root)
-    except OSError:
-        return None
-    return SpaceSample(
-        place_id=place.id, total_bytes=found.f_blocks * found.f_frsize, free_bytes=found.f_bavail * found.f_frsize,
-        total_inodes=found.f_files, free_inodes=found.f_favail,
-    )  # fmt: skip
-
-
-def _stopper(app: App, options: RunOptions, stopped: list[str]) -> Callable[[], str]:
-    started = app.clock.monotonic()
-
-    def stop() -> str:
-        if stopped:
-            return stopped[0]
-        limit = options.max_duration
-        if limit is not None and app.clock.monotonic() - started >= limit.total_seconds():
-            return "max-duration reached"
-        return ""
-
-    return stop
-
-
-@contextlib.contextmanager
-def _stop_signal() -> Iterator[list[str]]:
-    """SIGTERM and SIGINT ask for an end: no new batch, what was begun is finished."""
-    stopped: list[str] = []
-    former = {}
-    for number in (signal.SIGTERM, signal.SIGINT):
-        with contextlib.suppress(ValueError):  # not in the main thread: the embedding program has its own way
-            former[number] = signal.signal(number, lambda got, _: stopped.append(signal.Signals(got).name))
-    try:
-        yield stopped
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
-
-
-def _tier_usage(app: App) -> tuple[TierUsage, ...]:
-    with app.catalog.read() as conn:
-        rows = {row.tier: row.usage for row in usage_by(conn, "tier")}
-        archives = count_live_archives(conn)
-    tiers = [tier for tier in TierName if tier is TierName.HOT or tier in app.policy.tiers or tier in rows]
-    return tuple(
-        TierUsage(
-            tier=tier, usage=rows.get(tier, Usage()),
-            objects=archives.get(tier, 0) if tier is not TierName.HOT else rows.get(tier, Usage()).segments,
-        )
-        for tier in tiers
-    )  # fmt: skip

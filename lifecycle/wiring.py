@@ -9,17 +9,19 @@ import os
 import secrets
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from lifecycle.catalog.places import Place, ensure_place, find_place, places
-from lifecycle.catalog.store import Catalog, catalog_path, create_catalog, open_catalog
+from lifecycle.catalog.store import Catalog, catalog_path, copy_for_preview, create_catalog, open_catalog
 from lifecycle.clock import MovedClock, SystemClock
 from lifecycle.errors import ExitCode, LifecycleError, PlaceUnavailable, UsageError, worst_exit
 from lifecycle.model import PlaceKind, TierName
-from lifecycle.policy.load import find_policies, load_policy, write_starter
+from lifecycle.policy.load import find_policies, load_policy
+from lifecycle.policy.starter import starter_files
 from lifecycle.policy.rules import Policy, SourceRule
 from lifecycle.ports import Clock, TierSpec
 from lifecycle.report.figures import InitReport, Made, ProblemLine
@@ -59,7 +61,8 @@ def open_app(settings: Settings, *, read_only: bool) -> Iterator[App]:
     with open_catalog(policy.catalog_url, read_only=read_only) as catalog:
         if settings.now is not None and not read_only and not catalog.facts().rehearsal:
             raise UsageError(
-                f"--now {settings.now:%Y-%m-%d %H:%M} would act on real logs ahead of time: this catalog is no rehearsal",
+                f"--now {settings.now:%Y-%m-%d %H:%M} would act on real logs ahead of time: this catalog is"
+                f" no rehearsal",
                 hint="lifecycle plan --now shows that day; lifecycle init --rehearsal makes a catalog to practise on",
             )
         yield App(policy=policy, catalog=catalog, clock=clock, host=socket.gethostname())
@@ -100,8 +103,9 @@ def unknown_places(app: App) -> list[str]:
     return [f"{kind} {name}" for kind, name in wanted if (kind, name) not in known]
 
 
-def check_marker(app: App, place: Place) -> None:
-    """Raises PlaceUnavailable unless the place carries its own marker, and the catalog is not older than it."""
+def check_marker(app: App, place: Place) -> str:
+    """Raises PlaceUnavailable unless the place carries its own marker. "" when the catalog is up to date with it, else
+    why the catalog is older than the place: then nothing may be stored or removed there."""
     marker = read_marker(place.root)
     if marker is None:
         raise PlaceUnavailable(
@@ -111,14 +115,13 @@ def check_marker(app: App, place: Place) -> None:
     catalog_id = app.catalog.facts().catalog_id
     if (marker.catalog_id, marker.place_uid) != (catalog_id, place.uid):
         raise PlaceUnavailable(
-            f"{place}: {place.root} belongs to catalog {marker.catalog_id[:8]} ({marker.kind} {marker.name}), this catalog is {catalog_id[:8]}",
+            f"{place}: {place.root} belongs to catalog {marker.catalog_id[:8]} ({marker.kind} {marker.name}), "
+            f"this catalog is {catalog_id[:8]}",
             hint="nothing is done there; point the policy at its own directory",
         )
-    if marker.generation > place.generation:
-        raise PlaceUnavailable(
-            f"{place}: its marker is of generation {marker.generation}, this catalog knows {place.generation}: the catalog is older than the place",
-            hint="it was restored from a backup; nothing is removed or stored there, searching and restoring go on",
-        )
+    if marker.generation <= place.generation:
+        return ""
+    return f"{place}: its marker is of generation {marker.generation}, this catalog knows {place.generation}"
 
 
 def rewrite_marker(app: App, place: Place) -> None:
@@ -135,8 +138,13 @@ def rewrite_marker(app: App, place: Place) -> None:
 def _write_marker(catalog_id: str, place: Place) -> None:
     head = place.chain_head.hex() if place.chain_head else ""
     marker = Marker(
-        place_uid=place.uid, catalog_id=catalog_id, generation=place.generation, chain_head=head, kind=place.kind.value, name=place.name
-    )  # fmt: skip
+        place_uid=place.uid,
+        catalog_id=catalog_id,
+        generation=place.generation,
+        chain_head=head,
+        kind=place.kind.value,
+        name=place.name,
+    )
     write_marker(place.root, marker)
 
 
@@ -188,8 +196,13 @@ def init(
                 )
                 codes.add(error.exit_code)
     return InitReport(
-        policies=str(target), catalog=str(path), rehearsal=rehearsal, made=tuple(made), problems=tuple(problems), exit_code=worst_exit(codes)
-    )  # fmt: skip
+        policies=str(target),
+        catalog=str(path),
+        rehearsal=rehearsal,
+        made=tuple(made),
+        problems=tuple(problems),
+        exit_code=worst_exit(codes),
+    )
 
 
 def _starter(target: Path, sources: Sequence[Path], warm: Path | None, cold: Path | None, catalog: Path | None) -> Made:
@@ -206,8 +219,22 @@ def _starter(target: Path, sources: Sequence[Path], warm: Path | None, cold: Pat
             f"there is no {path} and no --source to write one for",
             hint="lifecycle init --source /data/logs --cold /backup/logs",
         )
-    write_starter(target, sources=sources, warm=warm, cold=cold, catalog=catalog)
+    if cold is None:
+        raise UsageError("say where logs go in the end: --cold DIR", hint="another disk, or the backup file system")
+    write_starter(target, sources, warm or cold.with_name("warm"), cold, catalog or target.absolute() / "catalog.db")
     return Made(kind="policy", what=str(path), note="commented starter: read it, then lifecycle plan")
+
+
+def write_starter(target: Path, sources: Sequence[Path], warm: Path, cold: Path, catalog: Path) -> None:
+    """The starter policy's files, none of which is there."""
+    for name, text in starter_files(logs=sources[0], warm=warm, cold=cold, catalog=catalog):
+        path = target / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise UsageError(f"{path} cannot be written: {error.strerror}", hint="name another folder") from error
 
 
 def _wanted_places(policy: Policy) -> Iterator[tuple[PlaceKind, str, str, str, TierName]]:
@@ -239,7 +266,8 @@ def _mark_place(catalog: Catalog, kind: PlaceKind, name: str, host: str, root: s
     catalog_id = catalog.facts().catalog_id
     if marker is not None and marker.catalog_id != catalog_id:
         raise UsageError(
-            f"{kind} {name}: {root} has the marker of another catalog ({marker.catalog_id[:8]}, {marker.kind} {marker.name})",
+            f"{kind} {name}: {root} has the marker of another catalog ({marker.catalog_id[:8]},"
+            f" {marker.kind} {marker.name})",
             hint="use another directory; a place has one catalog",
         )
     uid = marker.place_uid if marker is not None else secrets.token_hex(16)
@@ -254,3 +282,28 @@ def _mark_place(catalog: Catalog, kind: PlaceKind, name: str, host: str, root: s
         return Made(kind="marker", what=root, note="was there, left as it is")
     _write_marker(catalog_id, place)
     return Made(kind="marker", what=root, note=f"{kind} {name}")
+
+
+@contextmanager
+def open_root(settings: Settings, root: Path) -> Iterator[App]:
+    """An app for a look at any tree: no catalog but an empty private one, and that tree as the only source.
+
+    The policy found in the usual places gives classes, layouts and tiers; where there is none, the starter's do.
+    """
+    with ExitStack() as stack:
+        policy = _policy_for_root(stack, settings, root)
+        source = replace(policy.sources[0], name="root", path=str(root), each_node=False)
+        clock: Clock = SystemClock() if settings.now is None else MovedClock(settings.now)
+        catalog = stack.enter_context(copy_for_preview(None, now=clock.now()))
+        yield App(policy=replace(policy, sources=(source,)), catalog=catalog, clock=clock, host=socket.gethostname())
+
+
+def _policy_for_root(stack: ExitStack, settings: Settings, root: Path) -> Policy:
+    try:
+        folder = find_policies(settings.policies, settings.environ, Path.cwd())
+    except UsageError:
+        if settings.policies is not None:
+            raise
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="lifecycle-policy-")))
+        write_starter(folder, [root], folder / "warm", folder / "cold", folder / "catalog.db")
+    return load_policy(folder, environ=settings.environ)

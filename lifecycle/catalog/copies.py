@@ -41,9 +41,11 @@ class Facts:
 
 
 _FACTS = text(
-    "SELECT s.id, s.team_id, s.class_id, s.day, s.size_bytes, s.allocated_bytes, s.stored_bytes, s.original, s.archive_id,"
+    "SELECT s.id, s.team_id, s.class_id, s.day, s.size_bytes, s.allocated_bytes,"
+    " s.stored_bytes, s.original, s.archive_id,"
     " a.tier AS archive_tier, s.digest, s.last_write_ns"
-    " FROM batch_members b JOIN segments s ON s.id = b.segment_id LEFT JOIN archives a ON a.id = s.archive_id WHERE b.batch_id = :batch"
+    " FROM batch_members b JOIN segments s ON s.id = b.segment_id LEFT JOIN archives a ON a.id"
+    " = s.archive_id WHERE b.batch_id = :batch"
 )
 
 
@@ -60,13 +62,30 @@ def insert_archive(
     writes = [fact.last_write_ns for fact in members if fact.last_write_ns is not None] or [now_ns]
     intent = head.intent
     row = {
-        "place_id": head.target_place_id, "key": intent.key, "tier": intent.tier, "team_id": members[0].team_id,
-        "class_id": members[0].class_id, "day": intent.day, "gid": intent.gid, "mode": intent.mode, "form": stored.form,
-        "size_bytes": stored.size_bytes, "raw_bytes": stored.raw_bytes, "members": len(members), "live_members": len(members),
-        "live_raw_bytes": sum(fact.size_bytes for fact in members), "newest_write_ns": max(writes), "oldest_write_ns": min(writes),
-        "digest": stored.digest, "manifest_digest": stored.manifest_digest, "zstd_level": intent.zstd_level,
-        "state": ArchiveState.LIVE.value, "batch_id": head.id, "created_ns": now_ns, "verified_ns": now_ns,
-    }  # fmt: skip
+        "place_id": head.target_place_id,
+        "key": intent.key,
+        "tier": intent.tier,
+        "team_id": members[0].team_id,
+        "class_id": members[0].class_id,
+        "day": intent.day,
+        "gid": intent.gid,
+        "mode": intent.mode,
+        "form": stored.form,
+        "size_bytes": stored.size_bytes,
+        "raw_bytes": stored.raw_bytes,
+        "members": len(members),
+        "live_members": len(members),
+        "live_raw_bytes": sum(fact.size_bytes for fact in members),
+        "newest_write_ns": max(writes),
+        "oldest_write_ns": min(writes),
+        "digest": stored.digest,
+        "manifest_digest": stored.manifest_digest,
+        "zstd_level": intent.zstd_level,
+        "state": ArchiveState.LIVE.value,
+        "batch_id": head.id,
+        "created_ns": now_ns,
+        "verified_ns": now_ns,
+    }
     return insert_rows_returning_ids(conn, tables.archives, tuple(row), [tuple(row.values())])[0]
 
 

@@ -29,7 +29,8 @@ class StoredAt:
 def stored_at(conn: Connection, segment_ids: Sequence[int]) -> dict[int, StoredAt]:
     """By segment id; segments without a live stored copy are left out."""
     sql = (
-        "SELECT s.id, a.id, a.place_id, a.key, a.form, s.archive_offset FROM segments s JOIN archives a ON a.id = s.archive_id"
+        "SELECT s.id, a.id, a.place_id, a.key, a.form, s.archive_offset FROM segments s JOIN"
+        " archives a ON a.id = s.archive_id"
         " WHERE a.state = 'live' AND s.id IN ({values})"
     )
     return {
@@ -69,8 +70,18 @@ def record_put_back(
         _, team_id, class_id, day, size_bytes = facts[file.segment_id]
         deltas.add(team_id, class_id, TierName.HOT, day, 1, size_bytes, file.allocated_bytes)
         rows.append(
-            (Original.SETTLED.value, TierName.HOT.value, file.inode, file.ctime_ns, file.allocated_bytes, stay_until_ns, None, 0, file.segment_id)
-        )  # fmt: skip
+            (
+                Original.SETTLED.value,
+                TierName.HOT.value,
+                file.inode,
+                file.ctime_ns,
+                file.allocated_bytes,
+                stay_until_ns,
+                None,
+                0,
+                file.segment_id,
+            )
+        )
     columns = (
         "original",
         "tier",

@@ -72,7 +72,7 @@ class BatchExecutor:
         self.stopped = ""
 
     def run(self, batches: Iterable[PlannedBatch]) -> None:
-        """Every batch, or as many as ``site.stop`` allows; what was begun is finished. Raises only what halts the run."""
+        """Every batch, or as many as ``site.stop`` allows; what was begun is finished. Raises what halts a run."""
         try:
             for batch in batches:
                 self._phase(batch).planned.add(Tally(segments=batch.segments, logical_bytes=batch.logical_bytes))
@@ -91,6 +91,9 @@ class BatchExecutor:
     def _begin(self, batch: PlannedBatch) -> None:
         if not batch.kind.moves:
             self._drain(0)  # removals of one kind before the next begins
+        if not batch.members and not batch.archive_ids:  # of a plan file: every segment changed since
+            self._finish(batch, Tally(kept=batch.segments))
+            return
         try:
             if batch.kind.moves:
                 self._begin_move(batch)
@@ -105,7 +108,7 @@ class BatchExecutor:
         site, lease = self._site, self._site.lease_of(batch.place_id)
         if batch.kind is ActionKind.PURGE:
             return purge_archives(site, batch) if batch.archive_ids else purge_originals(site, batch)
-        change = site.journal.mark if batch.kind is ActionKind.MARK else site.journal.unmark
+        change = site.expiry.mark if batch.kind is ActionKind.MARK else site.expiry.unmark
         done = change(lease, batch, site.policy.digest)
         share = batch.logical_bytes if done == batch.segments else batch.logical_bytes * done // max(1, batch.segments)
         return Tally(segments=done, logical_bytes=share, kept=batch.segments - done)

@@ -69,9 +69,15 @@ def _begin_pack(site: Site, batch: PlannedBatch, target: WorkPlace) -> Move | No
         return None
     place = site.places[batch.place_id].place
     order = PackOrder(
-        batch_id=head.id, root=place.root, mounts=site.places[batch.place_id].mounts, source=place.name, place_uid=place.uid, target=_target(site, batch, head, target),
-        members=tuple(original_file(m) for m in ready), single=single,
-    )  # fmt: skip
+        batch_id=head.id,
+        root=place.root,
+        mounts=site.places[batch.place_id].mounts,
+        source=place.name,
+        place_uid=place.uid,
+        target=_target(site, batch, head, target),
+        members=tuple(original_file(m) for m in ready),
+        single=single,
+    )
     return Move(batch=batch, head=head, order=order, members=members, refused=refused)
 
 
@@ -103,29 +109,57 @@ def _intent(site: Site, batch: PlannedBatch, single: bool, archive_ids: tuple[in
     assert batch.tier_to is not None
     unique = secrets.token_hex(8)  # names never repeat, also not after a catalog came back from a backup
     return Intent(
-        key=make_key(batch.team, batch.class_name, batch.day, unique + (".zst" if single else ".tar.zst")), temporary=f"{unique}.part", tier=batch.tier_to.value,
-        team=batch.team, class_name=batch.class_name, day=batch.day, gid=batch.gid, mode=batch.mode,
-        zstd_level=site.policy.tiers[batch.tier_to].zstd_level, form="single" if single else "tar", archive_ids=archive_ids,
+        key=make_key(batch.team, batch.class_name, batch.day, unique + (".zst" if single else ".tar.zst")),
+        temporary=f"{unique}.part",
+        tier=batch.tier_to.value,
+        team=batch.team,
+        class_name=batch.class_name,
+        day=batch.day,
+        gid=batch.gid,
+        mode=batch.mode,
+        zstd_level=site.policy.tiers[batch.tier_to].zstd_level,
+        form="single" if single else "tar",
+        archive_ids=archive_ids,
         policy_digest=site.policy.digest,
-    )  # fmt: skip
+    )
 
 
 def _target(site: Site, batch: PlannedBatch, head: BatchHead, target: WorkPlace) -> ArchiveTarget:
     assert target.spec is not None
     return ArchiveTarget(
-        tier=target.spec, key=head.intent.key, temporary=head.intent.temporary, mode=batch.mode, gid=batch.gid,
-        zstd_level=head.intent.zstd_level, threads=site.workers if batch.logical_bytes >= THREADED_BYTES else 1,
-        team=batch.team, class_name=batch.class_name, day=batch.day, catalog_id=site.catalog_id, place_uid=target.place.uid,
+        tier=target.spec,
+        key=head.intent.key,
+        temporary=head.intent.temporary,
+        mode=batch.mode,
+        gid=batch.gid,
+        zstd_level=head.intent.zstd_level,
+        threads=site.workers if batch.logical_bytes >= THREADED_BYTES else 1,
+        team=batch.team,
+        class_name=batch.class_name,
+        day=batch.day,
+        catalog_id=site.catalog_id,
+        place_uid=target.place.uid,
         created_ns=site.now_ns,
-    )  # fmt: skip
+    )
 
 
 def original_file(member: JournalMember) -> OriginalFile:
     return OriginalFile(
-        segment_id=member.segment_id, directory=member.directory, name=member.name, inode=member.inode, size_bytes=member.size_bytes,
-        mtime_ns=member.mtime_ns, ctime_ns=member.ctime_ns, mode=member.mode, uid=member.uid, gid=member.gid, labels=member.labels,
-        content=member.content, last_write_ns=member.last_write_ns, digest=member.digest,
-    )  # fmt: skip
+        segment_id=member.segment_id,
+        directory=member.directory,
+        name=member.name,
+        inode=member.inode,
+        size_bytes=member.size_bytes,
+        mtime_ns=member.mtime_ns,
+        ctime_ns=member.ctime_ns,
+        mode=member.mode,
+        uid=member.uid,
+        gid=member.gid,
+        labels=member.labels,
+        content=member.content,
+        last_write_ns=member.last_write_ns,
+        digest=member.digest,
+    )
 
 
 def commit_move(site: Site, move: Move, result: PackResult) -> ReleaseOrder | None:
@@ -151,10 +185,16 @@ def commit_move(site: Site, move: Move, result: PackResult) -> ReleaseOrder | No
 
 def stored_object(result: PackResult) -> StoredObject:
     return StoredObject(
-        size_bytes=result.size_bytes, raw_bytes=result.raw_bytes, digest=result.digest, manifest_digest=result.manifest_digest,
+        size_bytes=result.size_bytes,
+        raw_bytes=result.raw_bytes,
+        digest=result.digest,
+        manifest_digest=result.manifest_digest,
         form=result.form,
-        members=tuple(StoredMember(segment_id=m.segment_id, offset=m.offset, digest=m.digest, share_bytes=m.share_bytes) for m in result.members),
-    )  # fmt: skip
+        members=tuple(
+            StoredMember(segment_id=m.segment_id, offset=m.offset, digest=m.digest, share_bytes=m.share_bytes)
+            for m in result.members
+        ),
+    )
 
 
 def release_order(
@@ -172,7 +212,7 @@ def release_order(
 
 
 def close_move(site: Site, head: BatchHead, result: ReleaseResult) -> None:
-    """Record what the release did. A member that vanished meanwhile keeps its stored copy: it is the one that is left."""
+    """Record what the release did. A member that vanished meanwhile keeps its stored copy, the only one left."""
     refused = [refused_of(refusal, stored=True) for refusal in result.refused]
     if head.action is ActionKind.RELEASE:
         refused = [_edited(refusal) for refusal in refused]
@@ -204,7 +244,7 @@ _OUTCOME_WHEN_VANISHED: Final = Outcome.RELEASED
 
 
 def sweep_superseded(site: Site, tier: TierName) -> tuple[int, int, list[LifecycleError]]:
-    """Remove objects whose members all have a newer committed copy. (objects, bytes, what went wrong). Safe to repeat."""
+    """Remove objects whose members all have a newer copy. (objects, bytes, errors). Safe to repeat."""
     removed, freed, errors = [], 0, []
     work = next(
         (w for w in site.places.values() if w.spec is not None and w.place.tier is tier and w.lease is not None), None

@@ -142,8 +142,15 @@ def _write_object(
 
 def _nothing(batch_id: int, refused: tuple[Refusal, ...]) -> PackResult:
     return PackResult(
-        batch_id=batch_id, size_bytes=0, raw_bytes=0, digest=b"", manifest_digest=b"", form="", members=(), refused=refused
-    )  # fmt: skip
+        batch_id=batch_id,
+        size_bytes=0,
+        raw_bytes=0,
+        digest=b"",
+        manifest_digest=b"",
+        form="",
+        members=(),
+        refused=refused,
+    )
 
 
 class _GivenUp(Exception):
@@ -164,9 +171,16 @@ def _fill_and_finish(
 ) -> ArchiveFacts | None:
     """Facts of the finished object; None when no member could be added."""
     context = ArchiveContext(
-        catalog_id=target.catalog_id, place_uid=target.place_uid, team=target.team, class_name=target.class_name, day=target.day,
-        created_ns=target.created_ns, gid=target.gid, mode=target.mode, replaces=replaces,
-    )  # fmt: skip
+        catalog_id=target.catalog_id,
+        place_uid=target.place_uid,
+        team=target.team,
+        class_name=target.class_name,
+        day=target.day,
+        created_ns=target.created_ns,
+        gid=target.gid,
+        mode=target.mode,
+        replaces=replaces,
+    )
     kind = SingleWriter if single else ArchiveWriter
     writer: MemberWriter = kind(out, level=target.zstd_level, threads=target.threads, context=context)
     try:

@@ -48,10 +48,10 @@ def purge_archives(site: Site, batch: PlannedBatch) -> Tally:
     head = site.journal.intend(
         lease, batch, _intent(site, batch, tuple(d.archive_id for d in doomed)), None, identities
     )
-    site.journal.record_purge(lease, head, sorted(going), batch)
+    site.expiry.record_purge(lease, head, sorted(going), batch)
     removed = [archive for archive in doomed if _removed(site, batch.place_id, archive, tally)]
     purged = [segment for archive in removed for segment in archive.segments]
-    site.journal.close_purge(lease, head, removed_archives=[a.archive_id for a in removed], purged=purged, refused=())
+    site.expiry.close_purge(lease, head, removed_archives=[a.archive_id for a in removed], purged=purged, refused=())
     tally.segments += len(purged)
     tally.logical_bytes += sum(row[2] for row in identities if row[0] in set(purged))
     tally.freed_bytes += sum(archive.size_bytes for archive in removed)
@@ -81,12 +81,12 @@ def purge_originals(site: Site, batch: PlannedBatch) -> Tally:
     lease = site.lease_of(batch.place_id)
     rows = [(m.segment_id, m.identity.inode, m.identity.size_bytes, m.identity.mtime_ns) for m in batch.members]
     head = site.journal.intend(lease, batch, _intent(site, batch), None, rows)
-    due = site.journal.purgeable(head.id, site.now_ns)
+    due = site.expiry.purgeable(head.id, site.now_ns)
     members = [m for m in site.journal.members(head.id) if m.segment_id in due and _is_purgeable(m)]
     if not members:
         site.journal.abandon(lease, head.id, Outcome.KEPT, "not marked, in grace, or changed since the plan")
         return Tally(kept=len(rows))
-    site.journal.record_purge(lease, head, [m.segment_id for m in members], batch)
+    site.expiry.record_purge(lease, head, [m.segment_id for m in members], batch)
     work = site.places[batch.place_id]
     order = ReleaseOrder(
         batch_id=head.id, root=work.place.root, members=tuple(original_file(m) for m in members), park=False
@@ -102,7 +102,7 @@ def _is_purgeable(member: JournalMember) -> bool:
 def _close(
     site: Site, head: BatchHead, members: list[JournalMember], removed: list[int], refused: list[Refused]
 ) -> Tally:
-    site.journal.close_purge(site.lease_of(head.place_id), head, removed_archives=(), purged=removed, refused=refused)
+    site.expiry.close_purge(site.lease_of(head.place_id), head, removed_archives=(), purged=removed, refused=refused)
     sizes = {m.segment_id: m.size_bytes for m in members}
     freed = sum(sizes[segment] for segment in removed)
     tally = Tally(segments=len(removed), logical_bytes=freed, freed_bytes=freed, kept=len(refused))
@@ -112,5 +112,9 @@ def _close(
 
 def _intent(site: Site, batch: PlannedBatch, archive_ids: tuple[int, ...] = ()) -> Intent:
     return Intent(
-        tier=batch.tier_from.value, team=batch.team, class_name=batch.class_name, archive_ids=archive_ids, policy_digest=site.policy.digest
-    )  # fmt: skip
+        tier=batch.tier_from.value,
+        team=batch.team,
+        class_name=batch.class_name,
+        archive_ids=archive_ids,
+        policy_digest=site.policy.digest,
+    )

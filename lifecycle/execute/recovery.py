@@ -165,7 +165,7 @@ def _recover_purge(site: Site, head: BatchHead) -> Recovered:
         result = return_originals(work.place.root, head.id, members, mounts=work.mounts)
         gone = result.removed if head.state is BatchState.STORED else ()
         refused = [refused_of(refusal) for refusal in result.refused]
-        site.journal.close_purge(lease, head, removed_archives=(), purged=gone, refused=refused)
+        site.expiry.close_purge(lease, head, removed_archives=(), purged=gone, refused=refused)
         return Recovered(batches=1, undone=1)
     rows = site.journal.archive_members(head.intent.archive_ids)
     removed = []
@@ -174,5 +174,5 @@ def _recover_purge(site: Site, head: BatchHead) -> Recovered:
             if tier.facts(archive.key) is None:
                 removed.append(archive.id)
     purged = [row.id for row in rows if row.archive_id in removed]
-    site.journal.close_purge(lease, head, removed_archives=removed, purged=purged, refused=())
+    site.expiry.close_purge(lease, head, removed_archives=removed, purged=purged, refused=())
     return Recovered(batches=1, finished=len(removed) and 1, undone=0 if removed else 1)

@@ -46,7 +46,7 @@ def rename_without_replacing(source: bytes, source_fd: int, target: bytes, targe
 
 
 def run_release(order: ReleaseOrder) -> ReleaseResult:
-    """Carry out one order. Never raises for a single member; raises LifecycleError when the place itself is unusable."""
+    """Carry out one order. Never raises for a single member; raises when the place itself is unusable."""
     with Root(order.root, mounts=order.mounts) as root:
         folder_fd = _open_folder(root, release_folder(order.batch_id))
         try:
@@ -147,7 +147,10 @@ class _Release:
             rename_without_replacing(b"%d" % member.segment_id, self._folder_fd, member.name, directory)
         except (OSError, LifecycleError) as error:
             folder = release_folder(self._order.batch_id).decode()
-            detail = f"{detail}; and it could not be given its name back ({error}), it is kept as {folder}/{member.segment_id}"
+            detail = (
+                f"{detail}; and it could not be given its name back ({error}), it is kept as"
+                f" {folder}/{member.segment_id}"
+            )
             trouble = Trouble.IN_THE_WAY
         self._refuse(member, trouble, detail)
 
@@ -210,7 +213,7 @@ def _there(root: Root, member: OriginalFile) -> bool:
 def originals_in_place(
     root_path: str, members: tuple[OriginalFile, ...], *, mounts: tuple[bytes, ...] = ()
 ) -> tuple[set[int], set[int]]:
-    """Recovery's question: (segments whose original is there with its recorded identity, segments whose name is there)."""
+    """(segments whose original is there with its recorded identity, segments whose name is there)."""
     same: set[int] = set()
     named: set[int] = set()
     with Root(root_path, mounts=mounts) as root:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
+from lifecycle.catalog.expiry import Expiry
 from lifecycle.catalog.journal import Journal
 from lifecycle.catalog.lease import Lease
 from lifecycle.catalog.places import Place
@@ -31,6 +32,7 @@ class Site:
     """Everything a batch needs besides itself."""
 
     journal: Journal
+    expiry: Expiry
     policy: Policy
     catalog_id: str
     now_ns: int

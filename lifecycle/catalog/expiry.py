@@ -1,0 +1,189 @@
+"""Marks and purges in the journal: retention's two steps, each with the event that proves it.
+
+A mark is one transaction. A purge is recorded before anything is removed, and closed with what really went.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, Row, text
+
+from lifecycle.catalog import tables
+from lifecycle.catalog.batches import BatchHead, Intent, Refused
+from lifecycle.catalog.bulk import insert_rows, update_rows
+from lifecycle.catalog.copies import forget_copies, member_facts, reopen
+from lifecycle.catalog.entries import begin_batch, event_body, reason_json, set_outcomes, set_state
+from lifecycle.catalog.events import append_event, members_digest
+from lifecycle.catalog.lease import Lease
+from lifecycle.catalog.store import Catalog
+from lifecycle.catalog.usage import RollupDeltas
+from lifecycle.model import ArchiveState, BatchState, Outcome, PlannedBatch
+
+
+class Expiry:
+    """Writes of one run, like ``Journal``. Every call is one transaction that checks the lease's token."""
+
+    def __init__(self, catalog: Catalog, run_id: int, now_ns: int) -> None:
+        self._catalog = catalog
+        self._run_id = run_id
+        self._now_ns = now_ns
+
+    def mark(self, lease: Lease, batch: PlannedBatch, policy_digest: str) -> int:
+        """Mark members whose state is still what the plan saw, in one transaction. Returns how many."""
+        with self._catalog.write(lease) as conn:
+            head = self._begin(conn, lease, batch, policy_digest)
+            rows = conn.execute(_MARKABLE, {"batch": head.id}).all()
+            ids = [row.id for row in rows]
+            insert_rows(
+                conn,
+                tables.marks,
+                ("segment_id", "marked_ns", "purge_after_ns", "run_id", "policy_digest", "reason"),
+                [
+                    (i, self._now_ns, batch.purge_after_ns, self._run_id, policy_digest, reason_json(batch.reason))
+                    for i in ids
+                ],
+            )
+            update_rows(conn, tables.segments, ("id",), ("marked",), [(1, i) for i in ids])
+            self._close_marks(conn, head, ids, Outcome.MARKED, batch, rows)
+        return len(ids)
+
+    def unmark(self, lease: Lease, batch: PlannedBatch, policy_digest: str) -> int:
+        """Take marks off. Returns how many there were; a second call finds none."""
+        with self._catalog.write(lease) as conn:
+            head = self._begin(conn, lease, batch, policy_digest)
+            rows = conn.execute(_MARKED, {"batch": head.id}).all()
+            ids = [row.id for row in rows]
+            conn.execute(_UNMARK, {"batch": head.id})
+            update_rows(conn, tables.segments, ("id",), ("marked",), [(0, i) for i in ids])
+            self._close_marks(conn, head, ids, Outcome.UNMARKED, batch, rows)
+        return len(ids)
+
+    def record_purge(self, lease: Lease, head: BatchHead, segments: Sequence[int], batch: PlannedBatch) -> None:
+        """The event that says what goes is durable after this; archives are ``recorded``; nothing was removed yet."""
+        with self._catalog.write(lease) as conn:
+            facts = member_facts(conn, head.id)
+            update_rows(
+                conn, tables.archives, ("id",), ("state",),
+                [(ArchiveState.RECORDED.value, archive) for archive in head.intent.archive_ids],
+            )  # fmt: skip
+            rows = [(i, facts[i].size_bytes, (facts[i].digest or b"").hex()) for i in sorted(segments)]
+            body = event_body(batch, head, members_digest(rows), len(rows), sum(row[1] for row in rows))
+            append_event(
+                conn,
+                place_id=head.place_id,
+                at_ns=self._now_ns,
+                kind="purge",
+                body=body,
+                run_id=self._run_id,
+                batch_id=head.id,
+            )
+            set_state(conn, self._now_ns, head.id, BatchState.STORED)
+
+    def purgeable(self, batch_id: int, now_ns: int) -> set[int]:
+        """Members that are marked and past their grace."""
+        with self._catalog.read() as conn:
+            rows = conn.execute(_PURGEABLE, {"batch": batch_id, "now": now_ns}).all()
+        return {row.segment_id for row in rows}
+
+    def close_purge(
+        self,
+        lease: Lease,
+        head: BatchHead,
+        *,
+        removed_archives: Sequence[int],
+        purged: Sequence[int],
+        refused: Sequence[Refused],
+    ) -> None:
+        """What is really gone leaves the books; what is still there goes back to ``live`` and is planned anew."""
+        with self._catalog.write(lease) as conn:
+            facts = member_facts(conn, head.id)
+            deltas = RollupDeltas()
+            forget_copies(conn, facts, purged, deltas)
+            deltas.apply(conn)
+            update_rows(
+                conn, tables.archives, ("id",), ("state", "live_members", "live_raw_bytes", "removed_ns"),
+                [(ArchiveState.REMOVED.value, 0, 0, self._now_ns, archive) for archive in removed_archives],
+            )  # fmt: skip
+            still = set(head.intent.archive_ids) - set(removed_archives)
+            conn.execute(_UNMARK_GONE, {"batch": head.id})
+            for archive in still:
+                conn.execute(
+                    text("UPDATE archives SET state = 'live' WHERE id = :id AND state = 'recorded'"), {"id": archive}
+                )
+            reopen(conn, [r.segment_id for r in refused if r.reopen])
+            set_outcomes(conn, head.id, ((segment, Outcome.PURGED, None) for segment in purged))
+            set_outcomes(conn, head.id, ((r.segment_id, r.outcome, r.detail) for r in refused))
+            if still or refused:
+                body = {
+                    "batch": head.id,
+                    "purged": len(purged),
+                    "kept_archives": sorted(still),
+                    "refused": len(refused),
+                }
+                append_event(
+                    conn,
+                    place_id=head.place_id,
+                    at_ns=self._now_ns,
+                    kind="purge_in_part",
+                    body=body,
+                    run_id=self._run_id,
+                    batch_id=head.id,
+                )
+            set_state(conn, self._now_ns, head.id, BatchState.CLOSED)
+
+    def _begin(self, conn: Connection, lease: Lease, batch: PlannedBatch, policy_digest: str) -> BatchHead:
+        intent = Intent(team=batch.team, class_name=batch.class_name, policy_digest=policy_digest)
+        rows = [(m.segment_id, m.identity.inode, m.identity.size_bytes, m.identity.mtime_ns) for m in batch.members]
+        return begin_batch(conn, self._run_id, self._now_ns, lease.token, batch, intent, None, rows)
+
+    def _close_marks(
+        self,
+        conn: Connection,
+        head: BatchHead,
+        ids: Sequence[int],
+        outcome: Outcome,
+        batch: PlannedBatch,
+        rows: Sequence[Row[tuple[object, ...]]],
+    ) -> None:
+        set_outcomes(conn, head.id, ((i, outcome, None) for i in ids))
+        conn.execute(
+            text(
+                "UPDATE batch_members SET outcome = :outcome, detail = 'changed since the plan' WHERE"
+                " batch_id = :batch AND outcome IS NULL"
+            ),
+            {"outcome": Outcome.KEPT.value, "batch": head.id},
+        )
+        if ids:
+            digest = members_digest([(row.id, row.size_bytes) for row in sorted(rows, key=lambda row: row.id)])
+            body = event_body(batch, head, digest, len(ids), sum(row.size_bytes for row in rows))
+            append_event(
+                conn,
+                place_id=head.place_id,
+                at_ns=self._now_ns,
+                kind=outcome.value,
+                body=body,
+                run_id=self._run_id,
+                batch_id=head.id,
+            )
+        set_state(conn, self._now_ns, head.id, BatchState.CLOSED)
+
+
+_PURGEABLE = text(
+    "SELECT b.segment_id FROM batch_members b JOIN marks m ON m.segment_id = b.segment_id"
+    " WHERE b.batch_id = :batch AND m.purge_after_ns <= :now"
+)
+_MARKABLE = text(
+    "SELECT s.id, s.size_bytes FROM batch_members b JOIN segments s ON s.id = b.segment_id"
+    " WHERE b.batch_id = :batch AND s.marked = 0 AND s.tier IS NOT NULL"
+    " AND s.inode = b.inode AND s.size_bytes = b.size_bytes AND s.mtime_ns = b.mtime_ns"
+)
+_MARKED = text(
+    "SELECT s.id, s.size_bytes FROM batch_members b JOIN segments s ON s.id = b.segment_id"
+    " JOIN marks m ON m.segment_id = s.id WHERE b.batch_id = :batch"
+)
+_UNMARK = text("DELETE FROM marks WHERE segment_id IN (SELECT segment_id FROM batch_members WHERE batch_id = :batch)")
+_UNMARK_GONE = text(
+    "DELETE FROM marks WHERE segment_id IN (SELECT b.segment_id FROM batch_members b"
+    " JOIN segments s ON s.id = b.segment_id WHERE b.batch_id = :batch AND s.tier IS NULL)"
+)
