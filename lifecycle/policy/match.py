@@ -32,7 +32,7 @@ def _options() -> re2.Options:
     options.dot_nl = True  # names may hold newlines
     options.never_capture = True
     options.log_errors = False
-    options.max_mem = 64 << 20  # of states that many stars make; what does not fit is worked out again, not skipped
+    options.max_mem = 64 << 20  # room for the states that many stars make
     return options
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
+from typing import Final
 
 from lifecycle.model import RuleRef, TierName
 
@@ -17,6 +18,9 @@ from lifecycle.model import RuleRef, TierName
 class ExpireFrom(StrEnum):
     WRITE = "write"  # the segment's own last write
     JOB = "job"  # the last write of the job's newest segment, at most three times expire_after
+
+
+DEFAULT: Final = "default"  # the text of a RuleRef where the program's own default counts, at the line that takes it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +106,8 @@ class Policy:
     grace: timedelta
     grace_at: RuleRef | None
     aliases: Mapping[str, str] = field(default_factory=dict)
+    catalog_at: RuleRef | None = None
+    timezone_at: RuleRef | None = None
 
     def team_of(self, name: str) -> str:
         """The team a folder name means: itself, or the team it is an alias of."""

@@ -1,0 +1,168 @@
+"""The policy as it takes effect: every figure with its file and line, and what governs one path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from lifecycle.model import Labels, RuleRef, TierName
+from lifecycle.policy.classes import LIMITS
+from lifecycle.policy.layouts import SourceLayouts
+from lifecycle.policy.rotation import is_never_claimed
+from lifecycle.policy.rules import DEFAULT, ClassRule, Policy, SourceRule
+from lifecycle.policy.schema import NEVER
+from lifecycle.units import format_limit, format_size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectiveFigure:
+    """One line of ``policy show``. ``at`` is None where the figure is the program's own default."""
+
+    subject: str  # "source lustre", "tier warm", "class eval", "team vision, class training", ""
+    figure: str  # "expire_after"
+    value: str  # as policy writes it
+    at: RuleRef | None  # text DEFAULT: the line that takes the default
+
+    @property
+    def where(self) -> str:
+        return DEFAULT if self.at is None or self.at.text == DEFAULT else str(self.at)
+
+
+def effective_policy(policy: Policy) -> tuple[EffectiveFigure, ...]:
+    """All figures in the order of the file; of a team's classes those that differ from the platform's."""
+    return (
+        EffectiveFigure(subject="", figure="catalog", value=policy.catalog_url, at=policy.catalog_at),
+        *(figure for source in policy.sources for figure in _source(source)),
+        *(figure for name in policy.tiers for figure in _tier(policy, name)),
+        *(figure for name in policy.classes for figure in _class(policy, name)),
+        *(figure for name in policy.teams for figure in _team(policy, name)),
+        EffectiveFigure(subject="expire", figure="grace", value=format_limit(policy.grace), at=policy.grace_at),
+        EffectiveFigure(subject="", figure="timezone", value=policy.timezone, at=policy.timezone_at),
+    )
+
+
+def _source(source: SourceRule) -> Iterator[EffectiveFigure]:
+    values: dict[str, str] = {
+        "path": source.path,
+        "under": source.under or "–",
+        "layout": ", ".join(source.layouts),
+        "settle": format_limit(source.settle),
+        "release_after": format_limit(source.release_after),
+        "exclude": ", ".join(source.exclude),
+        "mounts": ", ".join(source.mounts),
+        "labels": ", ".join(f"{key}={value}" for key, value in source.labels.items()),
+    }
+    for figure, value in values.items():
+        if value:
+            yield EffectiveFigure(
+                subject=f"source {source.name}", figure=figure, value=value, at=source.at.get(figure)
+            )  # fmt: skip
+
+
+def _tier(policy: Policy, name: TierName) -> Iterator[EffectiveFigure]:
+    tier = policy.tiers[name]
+    values = {
+        "path": tier.path,
+        "zstd": str(tier.zstd_level),
+        "merge": f"below {format_size(tier.merge.below_bytes)} into {format_size(tier.merge.target_bytes)}, "
+        f"{tier.merge.window_days}d of last write",
+    }
+    for figure, value in values.items():
+        yield EffectiveFigure(subject=f"tier {name}", figure=figure, value=value, at=tier.at.get(figure))
+
+
+def _class(policy: Policy, name: str) -> Iterator[EffectiveFigure]:
+    rule = policy.classes[name]
+    match = next((match for match in policy.matches if match.class_name == name), None)
+    if match is not None:
+        shown = ", ".join(match.patterns) or "all the rest"
+        yield EffectiveFigure(subject=f"class {name}", figure="match", value=shown, at=match.at)
+    for figure, value in figures_of(rule).items():
+        yield EffectiveFigure(subject=f"class {name}", figure=figure, value=value, at=rule.at.get(figure))
+
+
+def _team(policy: Policy, name: str) -> Iterator[EffectiveFigure]:
+    team = policy.teams[name]
+    if team.aliases:
+        yield EffectiveFigure(subject=f"team {name}", figure="aliases", value=", ".join(team.aliases), at=team.at)
+    for class_name, rule in team.classes.items():
+        base = policy.classes.get(class_name)
+        for figure, value in figures_of(rule).items():
+            if base is None or rule.at.get(figure) != base.at.get(figure):
+                subject = f"team {name}, class {class_name}"
+                yield EffectiveFigure(subject=subject, figure=figure, value=value, at=rule.at.get(figure))
+
+
+def figures_of(rule: ClassRule) -> Mapping[str, str]:
+    """A class's figures as policy writes them; a tier it never goes to and an end it never meets are ``never``."""
+    limits = {figure: getattr(rule, figure) for figure in LIMITS}
+    shown = {figure: NEVER if value is None else format_limit(value) for figure, value in limits.items()}
+    return shown | {"expire_from": rule.expire_from.value}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathExplanation:
+    """What policy says of one path below a source. Without a claim, ``foreign`` says why, and the rest is empty."""
+
+    source: str
+    path: bytes
+    foreign: str  # '' where a layout claims it
+    layout: str
+    labels: Labels
+    class_name: str
+    class_rule: RuleRef | None
+    rotation_base: bytes | None
+    is_listed_team: bool
+    rule: ClassRule | None  # the figures for this team and class
+    figures: tuple[EffectiveFigure, ...]
+
+
+def explain_path(policy: Policy, source: SourceRule, path: bytes, *, host: str = "") -> PathExplanation:
+    """Layout, labels, class, rule and figures for a path relative to the source's root. Looks at no file."""
+    directory, _, name = path.rpartition(b"/")
+    folder = SourceLayouts(policy, source, host).enter(directory)
+    claim = None if folder.excluded else folder.claim(name)
+    if claim is None:
+        return PathExplanation(
+            source=source.name,
+            path=path,
+            foreign=_why_foreign(folder.excluded, path, source),
+            layout="",
+            labels=Labels(),
+            class_name="",
+            class_rule=None,
+            rotation_base=None,
+            is_listed_team=False,
+            rule=None,
+            figures=(),
+        )
+    rule = policy.rule_for(claim.labels.team, claim.class_name)
+    shown = figures_of(rule) if rule is not None else {}
+    subject = f"team {claim.labels.team}, class {claim.class_name}"
+    return PathExplanation(
+        source=source.name,
+        path=path,
+        foreign="",
+        layout=claim.layout,
+        labels=claim.labels,
+        class_name=claim.class_name,
+        class_rule=claim.class_rule,
+        rotation_base=claim.rotation_base,
+        is_listed_team=policy.is_listed(claim.labels.team),
+        rule=rule,
+        figures=tuple(
+            EffectiveFigure(subject=subject, figure=figure, value=value, at=rule.at.get(figure) if rule else None)
+            for figure, value in shown.items()
+        ),
+    )
+
+
+def _why_foreign(is_excluded: bool, path: bytes, source: SourceRule) -> str:
+    *folders, name = path.split(b"/")
+    if is_excluded:
+        return f"excluded by source {source.name}"
+    if any(folder.startswith(b".") for folder in folders):
+        return "below a hidden folder"
+    if is_never_claimed(name):
+        return "a hidden or temporary name"
+    return f"no layout of source {source.name} claims it: {', '.join(source.layouts)}"

@@ -1,0 +1,65 @@
+"""The starter policy for ``lifecycle init``: the commented platform.yaml that travels with the program, filled in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import lifecycle
+from lifecycle.errors import UsageError
+
+# The example values of policies/platform.yaml, each there exactly once.
+_CATALOG: Final = "sqlite:////var/lib/lifecycle/catalog.db"
+_LOGS: Final = "/data/logs"
+_WARM: Final = "/data/tiers/warm"
+_COLD: Final = "/backup/tiers/cold"
+_UNDER: Final = '"{team}/{job}"'
+_TEAMS: Final = "teams: [vision, nlp]"
+
+
+def policies_folder() -> Path:
+    """The examples: inside an installed package, at the top of a checkout."""
+    package = Path(lifecycle.__file__).parent
+    inside = package / "policies"
+    return inside if inside.is_dir() else package.parent / "policies"
+
+
+def starter_files(
+    *, logs: Path, warm: Path, cold: Path, catalog: Path, under: str = "{team}/{job}", teams: Sequence[str] = ()
+) -> tuple[tuple[str, str], ...]:
+    """Names and texts of a starter policy for these absolute paths; comments and all, ready for ``load_policy``.
+
+    With ``teams`` each gets a file; without, every folder is a team. Raises UsageError on a relative path.
+    """
+    for path in (logs, warm, cold, catalog):
+        if not path.is_absolute():
+            raise UsageError(f"{path} is not an absolute path", hint="a policy is read from anywhere; write it in full")
+    text = (policies_folder() / "platform.yaml").read_text(encoding="utf-8")
+    listed = f"teams: {json.dumps(list(teams), ensure_ascii=False)}" if teams else f"# {_TEAMS}"
+    for example, value in (
+        (_CATALOG, _quoted(f"sqlite:///{catalog}")),
+        (f"path: {_LOGS}", f"path: {_quoted(str(logs))}"),
+        (f"path: {_WARM}", f"path: {_quoted(str(warm))}"),
+        (f"path: {_COLD}", f"path: {_quoted(str(cold))}"),
+        (_UNDER, _quoted(under)),
+        (_TEAMS, listed),
+    ):
+        before, found, after = text.partition(example)
+        assert found, f"platform.yaml has lost its example {example}"
+        text = before + value + after
+    return (("platform.yaml", text), *((f"teams/{name}.yaml", _team_text(name)) for name in teams))
+
+
+def _quoted(text: str) -> str:
+    """As YAML that reads back the same, with ``$`` kept from being a variable. A JSON string is a YAML string."""
+    return json.dumps(text.replace("$", "$$"), ensure_ascii=False)
+
+
+def _team_text(name: str) -> str:
+    return (
+        f"# Figures of one team; what is not here is as in platform.yaml.\nteam: {_quoted(name)}\n"
+        "# aliases: [other-folder]     # folders or namespaces that mean this team\n"
+        "# classes: [{name: training, expire_after: 60d}]     # an entry changes only the figures it gives\n"
+    )
