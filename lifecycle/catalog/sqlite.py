@@ -128,8 +128,11 @@ def create_file(path: Path) -> None:
 
 def is_wal(path: Path) -> bool:
     """Whether somebody switched the file to WAL; a reader would then leave files beside it."""
-    with path.open("rb") as file:
-        return file.read(20)[18:] == b"\x02\x02"
+    try:
+        with path.open("rb") as file:
+            return file.read(20)[18:] == b"\x02\x02"
+    except OSError as error:
+        raise _cannot_open(path, error.strerror or str(error)) from error
 
 
 def needs_rollback(path: Path) -> bool:
@@ -162,7 +165,8 @@ def copy_database(source: sqlite3.Connection, target: Path, path: Path) -> None:
         with closing(sqlite3.connect(target)) as copy:
             source.backup(copy)
     except sqlite3.Error as error:
-        raise translate(error, path) or error from error
+        is_full = error.sqlite_errorcode == sqlite3.SQLITE_FULL
+        raise translate(error, target if is_full else path) or error from error
 
 
 def damaged(path: Path, what: str) -> Damaged:
@@ -197,7 +201,10 @@ def _read_only(path: Path, text: str) -> LifecycleError:
 
 
 def _killed_writer(path: Path, text: str) -> LifecycleError:
-    return CatalogBusy(f"catalog {path}: its writer was killed just now", hint="try again")
+    return CatalogBusy(
+        f"catalog {path}: its last writer was killed in the middle of a transaction",
+        hint="any command that writes, as lifecycle scan, puts it right",
+    )
 
 
 def _cannot_open(path: Path, text: str) -> LifecycleError:

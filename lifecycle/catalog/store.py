@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
-from weakref import WeakMethod
+from weakref import WeakMethod, WeakSet
 
 from sqlalchemy import Connection, Engine, ExceptionContext, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import QueuePool
 
 from lifecycle.catalog import sqlite, tables
-from lifecycle.errors import SchemaVersionError, UsageError
+from lifecycle.errors import SchemaVersionError, StorageFull, UsageError
 from lifecycle.units import to_ns
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class Catalog:
         self._turn = threading.Lock()
         self._writer: tuple[int, Connection] | None = None
         self._listeners: list[WeakMethod[Callable[[], None]]] = []
+        _open.add(self)
 
     @contextmanager
     def read(self, *, snapshot: bool = False) -> Iterator[Connection]:
@@ -112,13 +113,16 @@ class Catalog:
     def facts(self) -> CatalogFacts:
         with self.read() as conn:
             rows = {str(key): str(value) for key, value in conn.exec_driver_sql("SELECT key, value FROM catalog_facts")}
-        return CatalogFacts(
-            catalog_id=rows["catalog_id"],
-            generation=int(rows["generation"]),
-            rehearsal=rows["rehearsal"] == "1",
-            created_ns=int(rows["created_ns"]),
-            clock_ns=int(rows["clock_ns"]),
-        )
+        try:
+            return CatalogFacts(
+                catalog_id=rows["catalog_id"],
+                generation=int(rows["generation"]),
+                rehearsal=rows["rehearsal"] == "1",
+                created_ns=int(rows["created_ns"]),
+                clock_ns=int(rows["clock_ns"]),
+            )
+        except (KeyError, ValueError) as error:
+            raise sqlite.damaged(self.path, f"its own facts are missing or wrong: {error}") from error
 
     def set_fact(self, conn: Connection, key: str, value: str) -> None:
         conn.exec_driver_sql(
@@ -132,6 +136,12 @@ class Catalog:
         with closing(sqlite.connect(self.path, read_only=True)) as connection:
             sqlite.quick_check(connection, self.path)
 
+    def leave_to_parent(self) -> None:
+        """In a forked child: forget the connections without closing them, and open new ones when asked to."""
+        _inherited.append(self._engine.pool)
+        self._engine.dispose(close=False)
+        self._writer, self._turn, self._private = None, threading.Lock(), None
+
     def close(self) -> None:
         """Free the connections and, for a private copy, its files. A second call does nothing."""
         self._engine.dispose()
@@ -144,6 +154,18 @@ class Catalog:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+_open: WeakSet[Catalog] = WeakSet()
+_inherited: list[object] = []  # kept, since closing an inherited SQLite connection would undo the parent's transaction
+
+
+def _after_fork() -> None:
+    for catalog in list(_open):
+        catalog.leave_to_parent()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def open_catalog(url: str, *, read_only: bool = False, mountinfo: Path = sqlite.MOUNTINFO) -> Catalog:
@@ -202,7 +224,7 @@ def copy_for_preview(url: str | None, *, now: datetime) -> Catalog:
 
     Durability is off: nobody needs the copy after a crash.
     """
-    private = Path(tempfile.mkdtemp(prefix="lifecycle-preview-"))
+    private = _private_folder("lifecycle-preview-")
     try:
         copy = private / "catalog.db"
         if url is None:
@@ -301,18 +323,35 @@ def _engine(path: Path, *, read_only: bool, durable: bool = True) -> Engine:
 
 def _recovered_copy(path: Path, url: str) -> Catalog:
     """A reader must change nothing, so the half-written transaction is undone in a private copy of both files."""
-    private = Path(tempfile.mkdtemp(prefix="lifecycle-read-"))
+    private = _private_folder("lifecycle-read-")
     try:
         copy = private / path.name
-        shutil.copyfile(path, copy)
-        with contextlib.suppress(FileNotFoundError):  # a writer has just put it right
-            shutil.copyfile(f"{path}-journal", f"{copy}-journal")
+        try:
+            shutil.copyfile(path, copy)
+            with contextlib.suppress(FileNotFoundError):  # a writer has just put it right
+                shutil.copyfile(f"{path}-journal", f"{copy}-journal")
+        except OSError as error:
+            raise _no_room(private, error) from error
         with closing(sqlite.connect(copy, read_only=False)) as connection:
             _require_schema(connection, path)
         return Catalog(copy, _engine(copy, read_only=True), url=url, read_only=True, private=private)
     except BaseException:
         shutil.rmtree(private, ignore_errors=True)
         raise
+
+
+def _private_folder(prefix: str) -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix=prefix))
+    except OSError as error:
+        raise _no_room(Path(tempfile.gettempdir()), error) from error
+
+
+def _no_room(folder: Path, error: OSError) -> StorageFull:
+    return StorageFull(
+        f"a private copy of the catalog cannot be made in {folder}: {error.strerror}",
+        hint="set TMPDIR to a folder with some space",
+    )
 
 
 def _create_bare(path: Path, now: datetime) -> None:

@@ -218,7 +218,7 @@ def _back_up(path: Path, target: Path, *, replace: bool) -> None:
         raise UsageError(f"backup {target} cannot be written: {error.strerror}", hint="choose another place") from error
     draft = Path(name)
     try:
-        with closing(sqlite.connect(path, read_only=True)) as source:
+        with closing(sqlite.connect(path, read_only=not sqlite.needs_rollback(path))) as source:
             sqlite.copy_database(source, draft, path)
         with closing(sqlite.connect(draft, read_only=True)) as copy:
             sqlite.quick_check(copy, draft)

@@ -230,6 +230,22 @@ def test_a_backup_is_a_catalog_of_its_own_and_never_overwrites(path: Path, tmp_p
         backup_catalog(f"sqlite:///{path}", tmp_path / "nowhere" / "x.bak")
 
 
+def test_a_backup_after_a_killed_writer_has_what_was_committed(path: Path, tmp_path: Path) -> None:
+    before = counts(path)
+    code = (
+        "import os, sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+        "c.execute('PRAGMA cache_size = 5'); c.execute('BEGIN'); c.execute('DELETE FROM marks')\n"
+        "c.execute('DELETE FROM batch_members'); c.execute('UPDATE segments SET problems = 1')\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(path)], timeout=60)
+    assert path.with_name(path.name + "-journal").stat().st_size > 0
+    made = backup_catalog(f"sqlite:///{path}", tmp_path / "copy.db")
+    assert counts(made) == before
+    with closing(sqlite3.connect(made)) as raw:
+        assert raw.execute("SELECT max(problems) FROM segments").fetchone() == (0,)
+
+
 def test_the_status_of_a_catalog_is_read_without_touching_it(path: Path) -> None:
     before = path.read_bytes()
     status = catalog_status(f"sqlite:///{path}")

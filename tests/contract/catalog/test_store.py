@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -17,7 +19,7 @@ import pytest
 from lifecycle.catalog import sqlite
 from lifecycle.catalog.interning import Interner
 from lifecycle.catalog.store import Catalog, catalog_path, copy_for_preview, create_catalog, open_catalog
-from lifecycle.errors import CatalogBusy, Damaged, SchemaVersionError, UsageError
+from lifecycle.errors import CatalogBusy, Damaged, SchemaVersionError, StorageFull, UsageError
 from lifecycle.model import Labels
 from tests.builders import NOON, NOON_NS
 from tests.contract.catalog.rows import Rows, zero_page
@@ -233,6 +235,64 @@ def test_somebody_who_may_only_read_reads_a_catalog_in_a_folder_of_others(catalo
     finally:
         folder.chmod(0o755)
         shutil.rmtree(folder)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs another user's eyes")
+def test_somebody_who_may_not_write_is_told_so_without_a_traceback(catalog: Catalog) -> None:
+    folder = Path("/tmp") / f"lifecycle-test-w-{os.getpid()}"
+    folder.mkdir(mode=0o755)
+    try:
+        shutil.copy(catalog.path, folder / "catalog.db")
+        code = (
+            "import sys; from lifecycle.catalog.store import open_catalog; from lifecycle.errors import UsageError\n"
+            "try:\n"
+            "    with open_catalog(sys.argv[1]) as c, c.write() as conn: c.set_fact(conn, 'generation', '7')\n"
+            "except UsageError as error: print(error)\n"
+        )
+        found = as_nobody(code, f"sqlite:///{folder / 'catalog.db'}")
+        assert "cannot be written" in found.stdout, found.stderr
+        assert os.listdir(folder) == ["catalog.db"]
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_a_forked_child_cannot_undo_its_parents_transaction(catalog: Catalog) -> None:
+    with catalog.write() as conn:
+        catalog.set_fact(conn, "generation", "2")
+        child = os.fork()
+        if child == 0:
+            catalog.close()
+            gc.collect()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+    assert catalog.facts().generation == 2
+
+
+def test_a_forked_child_has_connections_of_its_own(catalog: Catalog) -> None:
+    catalog.facts()
+    child = os.fork()
+    if child == 0:
+        with catalog.write() as conn:
+            catalog.set_fact(conn, "generation", "6")
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert catalog.facts().generation == 6
+
+
+def test_lost_facts_are_damage(catalog: Catalog) -> None:
+    with catalog.write() as conn:
+        conn.exec_driver_sql("DELETE FROM catalog_facts WHERE key = 'catalog_id'")
+    with pytest.raises(Damaged, match="facts"):
+        catalog.facts()
+
+
+def test_a_preview_without_room_for_its_copy_says_so(
+    catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(StorageFull, match="private copy") as caught:
+        copy_for_preview(catalog.url, now=NOON)
+    assert "TMPDIR" in str(caught.value.hint)
 
 
 def as_nobody(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
