@@ -33,7 +33,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 def table_page(path: Path, table: str) -> int:
     with closing(sqlite3.connect(path)) as raw:
-        return raw.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()[0]
+        return int(raw.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()[0])
 
 
 def test_a_new_catalog_knows_itself(url: str) -> None:
