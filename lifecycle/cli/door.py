@@ -34,9 +34,16 @@ def open_app(call: Invocation, *, read_only: bool, now: When | None = None) -> I
 
 def read_policy(call: Invocation) -> Policy:
     """The policy alone: for commands that need no catalog."""
-    from lifecycle.policy.load import find_policies, load_policy
+    from lifecycle.policy.load import load_policy
 
-    return load_policy(find_policies(call.policies, os.environ, Path.cwd()), environ=os.environ)
+    return load_policy(find_policies(call), environ=os.environ)
+
+
+def find_policies(call: Invocation) -> Path:
+    """The folder that the options, the environment or the usual places name."""
+    from lifecycle.policy import load
+
+    return load.find_policies(call.policies, os.environ, Path.cwd())
 
 
 def _resolve_now(call: Invocation, when: When | None) -> datetime | None:

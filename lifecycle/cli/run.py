@@ -19,7 +19,7 @@ from lifecycle.errors import ExitCode, UsageError
 from lifecycle.units import parse_duration
 
 if TYPE_CHECKING:
-    from lifecycle.run import RunOptions
+    from lifecycle.session import RunOptions
 
 
 @click.command(
@@ -74,7 +74,7 @@ def command(
 def _make_options(
     plan_file: Path | None, only: tuple[str, ...], max_duration: timedelta | None, if_held: str
 ) -> RunOptions:
-    from lifecycle.run import RunOptions
+    from lifecycle.session import RunOptions
 
     mode, wait = parse_if_held(if_held)
     return RunOptions(only=parse_actions(only), max_duration=max_duration, plan_file=plan_file, if_held=mode, wait=wait)

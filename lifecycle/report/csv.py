@@ -38,12 +38,12 @@ def _cell(value: Cell) -> str:
 def render_csv(table: Table) -> Iterator[str]:
     """Lines without line ends; rows are read once, lazily."""
     buffer = io.StringIO(newline="")
-    writer = csv.writer(buffer, lineterminator="")
+    writer = csv.writer(buffer, lineterminator="\r\n")  # what is in it decides what is quoted
     for row in _iter_rows(table):
         buffer.seek(0)
         buffer.truncate()
         writer.writerow(row)
-        yield buffer.getvalue()
+        yield buffer.getvalue().removesuffix("\r\n")
 
 
 def _iter_rows(table: Table) -> Iterator[list[str]]:

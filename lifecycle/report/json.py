@@ -16,12 +16,14 @@ from typing import Final
 
 from lifecycle.errors import ExitCode, LifecycleError
 from lifecycle.names import show_name
+from lifecycle.policy.rules import Policy
 from lifecycle.report.blocks import Table
 from lifecycle.report.figures import PreviewReport, RunReport, ScanOnceReport
 
 RUN_SCHEMA: Final = "lifecycle.run/1"
 SCAN_SCHEMA: Final = "lifecycle.scan/1"
 PLAN_SCHEMA: Final = "lifecycle.plan/1"
+POLICY_SCHEMA: Final = "lifecycle.policy/1"
 AUDIT_SCHEMA: Final = "lifecycle.audit/1"
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
@@ -89,6 +91,13 @@ def render_plan(report: PreviewReport) -> str:
         "before": report.before, "plan": report.summary,
     }  # fmt: skip
     return render_json(PLAN_SCHEMA, facts)
+
+
+def render_policy(policy: Policy) -> str:
+    """Everything but the files' text."""
+    body = to_json(policy)
+    assert isinstance(body, dict)
+    return render_json(POLICY_SCHEMA, body | {"files": [name for name, _ in policy.files]})
 
 
 def render_failure_line(schema: str, error: BaseException, exit_code: ExitCode, *, now: datetime) -> str:

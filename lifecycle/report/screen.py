@@ -88,14 +88,13 @@ def table_of_tiers(report: AuditReport) -> Table:
 
 
 def _tier_row(name: str, tier: TierUsage) -> tuple[Cell, ...]:
-    count, *sizes, ratio = _usage_cells(tier.usage)
-    if name == TierName.HOT:
-        ratio = None
+    count, *sizes, ratio = _usage_cells(tier.usage, name)
     return (name, count, tier.objects, *sizes, ratio, tier.fill, tier.free_bytes)
 
 
-def _usage_cells(usage: Usage) -> tuple[Cell, ...]:
-    ratio = usage.stored_bytes / usage.logical_bytes if usage.logical_bytes else None
+def _usage_cells(usage: Usage, tier: str) -> tuple[Cell, ...]:
+    """Nothing is compressed in hot: a ratio there would be of blocks."""
+    ratio = usage.stored_bytes / usage.logical_bytes if usage.logical_bytes and tier != TierName.HOT else None
     return (usage.segments, usage.logical_bytes, usage.stored_bytes, ratio)
 
 
@@ -140,8 +139,8 @@ def table_of_teams(report: AuditReport) -> Table:
         key = (row.team, row.tier)
         sums[key] = sums.get(key, Usage()) + row.usage
     ordered = sorted(sums.items(), key=lambda item: (-item[1].stored_bytes, item[0]))
-    rows: list[tuple[Cell, ...]] = [(team, tier.value, *_usage_cells(usage)) for (team, tier), usage in ordered]
-    rows.append(("total", "", *_usage_cells(report.total.usage)))
+    rows: list[tuple[Cell, ...]] = [(team, tier.value, *_usage_cells(usage, tier)) for (team, tier), usage in ordered]
+    rows.append(("total", "", *_usage_cells(report.total.usage, "total")))
     return Table(columns=(Column(key="team"), Column(key="tier"), *_USAGE_COLUMNS), rows=rows)
 
 
@@ -155,11 +154,11 @@ def table_of_usage(report: AuditReport) -> Table:
         Column(key="oldest_day", title="OLDEST"),
     )
     rows: list[tuple[Cell, ...]] = [
-        (row.team, row.class_name, row.tier.value, *_usage_cells(row.usage),
+        (row.team, row.class_name, row.tier.value, *_usage_cells(row.usage, row.tier),
          None if row.oldest_day is None else format_day(row.oldest_day))
         for row in report.teams
     ]  # fmt: skip
-    rows.append(("total", "", "", *_usage_cells(report.total.usage), None))
+    rows.append(("total", "", "", *_usage_cells(report.total.usage, "total"), None))
     return Table(columns=columns, rows=rows)
 
 

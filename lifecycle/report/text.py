@@ -66,7 +66,7 @@ def _render_table(table: Table) -> Iterator[str]:
     rows = iter(table.rows)
     floor = [len(column.heading) if table.has_heading else 0 for column in table.columns]
     is_first = True
-    while page := [_format_row(row, table.columns) for row in islice(rows, _PAGE)]:
+    while page := _format_rows(table, rows):
         widths = [max(least, *(len(row[at]) for row in page)) for at, least in enumerate(floor)]
         head = [[column.heading for column in table.columns]] if is_first and table.has_heading else []
         for row in chain(head, page):
@@ -78,6 +78,12 @@ def _render_table(table: Table) -> Iterator[str]:
 
 def _format_row(row: tuple[Cell, ...], columns: tuple[Column, ...]) -> list[str]:
     return [format_cell(value, column.kind) for value, column in zip(row, columns, strict=True)]
+
+
+def _format_rows(table: Table, rows: Iterator[tuple[Cell, ...]]) -> list[list[str]]:
+    """The next page. Without a heading nothing says what a dash would stand for, so that nothing is shown."""
+    page = [_format_row(row, table.columns) for row in islice(rows, _PAGE)]
+    return page if table.has_heading else [["" if cell == NOTHING else cell for cell in row] for row in page]
 
 
 def _align(cells: list[str], widths: list[int], table: Table) -> str:
@@ -105,7 +111,7 @@ def _print_table(table: Table, console: Console) -> None:
 
     rows = iter(table.rows)
     is_first = True
-    while page := [_format_row(row, table.columns) for row in islice(rows, _PAGE)]:
+    while page := _format_rows(table, rows):
         rich_table = RichTable(
             box=None,
             pad_edge=False,

@@ -1,0 +1,69 @@
+"""``lifecycle catalog status|upgrade|backup``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from lifecycle.cli.command import HouseGroup
+from lifecycle.cli.door import read_policy
+from lifecycle.cli.forms import Form, deliver, report_form
+from lifecycle.cli.invocation import Invocation
+from lifecycle.errors import ExitCode
+
+
+@click.group(
+    "catalog", cls=HouseGroup, examples=("catalog status", "catalog backup --to /mnt/backup", "catalog upgrade")
+)
+def command() -> None:
+    """Status, upgrade and backup of the catalog."""
+
+
+@command.command("status", examples=("catalog status", "catalog status --json"))
+@report_form(has_csv=False)
+@click.pass_obj
+def status(call: Invocation, *, form: Form) -> ExitCode:
+    """Which catalog it is, its schema and its size. Exit code 2 when its schema is not this program's."""
+    from lifecycle.catalog.upgrade import catalog_status
+    from lifecycle.report.catalogs import fold_status
+    from lifecycle.report.json import render_json
+
+    found = catalog_status(read_policy(call).catalog_url)
+    deliver(call, form, blocks=lambda: fold_status(found), json=lambda: [render_json("lifecycle.catalog/1", found)])
+    return ExitCode.DONE if found.is_current else ExitCode.USAGE
+
+
+@command.command("upgrade", examples=("catalog upgrade",))
+@report_form(has_csv=False, has_out=False)
+@click.pass_obj
+def upgrade(call: Invocation, *, form: Form) -> ExitCode:
+    """Bring the catalog to this program's schema, after a backup beside it.
+
+    A second call finds nothing to do. While a run works on the catalog nothing is changed (exit code 5).
+    """
+    from lifecycle.catalog.upgrade import upgrade_catalog
+    from lifecycle.clock import SystemClock
+    from lifecycle.report.catalogs import fold_upgrade
+    from lifecycle.report.json import render_json
+
+    report = upgrade_catalog(read_policy(call).catalog_url, now=SystemClock().now())
+    deliver(call, form, blocks=lambda: fold_upgrade(report), json=lambda: [render_json("lifecycle.upgrade/1", report)])
+    return ExitCode.DONE
+
+
+@command.command("backup", examples=("catalog backup --to /mnt/backup", "catalog backup --to ./before-upgrade.db"))
+@click.option(
+    "--to",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="FILE|DIR",
+    help="Where the copy goes; nothing is overwritten.",
+)
+@click.pass_obj
+def backup(call: Invocation, *, to: Path) -> ExitCode:
+    """Copy the catalog as of one moment, while it may be in use."""
+    from lifecycle.catalog.upgrade import backup_catalog
+
+    call.print_lines([f"backup {backup_catalog(read_policy(call).catalog_url, to.absolute())}"])
+    return ExitCode.DONE

@@ -1,0 +1,88 @@
+"""``lifecycle policy check|show|explain|schema``."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import click
+
+from lifecycle.cli.command import HouseGroup
+from lifecycle.cli.door import find_policies, read_policy
+from lifecycle.cli.forms import Form, deliver, report_form
+from lifecycle.cli.invocation import Invocation
+from lifecycle.cli.selectors import parse_path
+from lifecycle.cli.times import DURATION
+from lifecycle.errors import ExitCode
+
+
+@click.group(
+    "policy",
+    cls=HouseGroup,
+    examples=(
+        "policy check",
+        "policy show",
+        "policy explain /lustre/logs/nlp/rlhf-9/rank_3.log --age 9d",
+        "policy schema > policy.schema.json",
+    ),
+)
+def command() -> None:
+    """Check, show and explain the policy; print its schema."""
+
+
+@command.command("check", examples=("policy check", "--policies ./new policy check"))
+@click.pass_obj
+def check(call: Invocation) -> ExitCode:
+    """Read the policy and report every mistake of all its files at once. Exit code 2 when there is one."""
+    from lifecycle.report.policies import fold_checked
+
+    policy = read_policy(call)
+    call.print_blocks(fold_checked(policy, str(find_policies(call))))
+    return ExitCode.DONE
+
+
+@command.command("show", examples=("policy show", "policy show --format csv"))
+@report_form()
+@click.pass_obj
+def show(call: Invocation, *, form: Form) -> ExitCode:
+    """Show the figures in force, team by team, each with the line it comes from."""
+    from lifecycle.report.json import render_policy
+    from lifecycle.report.policies import fold_policy, table_of_classes
+
+    policy = read_policy(call)
+    deliver(
+        call,
+        form,
+        blocks=lambda: fold_policy(policy),
+        json=lambda: [render_policy(policy)],
+        table=lambda: table_of_classes(policy),
+    )
+    return ExitCode.DONE
+
+
+@command.command("explain", examples=("policy explain /lustre/logs/nlp/rlhf-9/rank_3.log --age 9d",))
+@click.argument("path")
+@click.option("--age", type=DURATION, metavar="DURATION", help="Say also where it belongs at this age, as 9d.")
+@report_form(has_csv=False, has_out=False)
+@click.pass_obj
+def explain(call: Invocation, *, path: str, age: timedelta | None, form: Form) -> ExitCode:
+    """Say what the policy makes of a path: layout, labels, class, limits. The file need not be there."""
+    import socket
+
+    from lifecycle.report.json import render_json
+    from lifecycle.report.policies import find_fate, fold_fate
+
+    fate = find_fate(read_policy(call), parse_path(path), host=socket.gethostname(), age=age)
+    deliver(call, form, blocks=lambda: fold_fate(fate, age), json=lambda: [render_json("lifecycle.fate/1", fate)])
+    return ExitCode.DONE
+
+
+@command.command("schema", examples=("policy schema > policy.schema.json  # for editors",))
+@click.pass_obj
+def schema(call: Invocation) -> ExitCode:
+    """Print the JSON Schema of the policy files."""
+    import json
+
+    from lifecycle.policy.load import json_schema
+
+    call.print_lines([json.dumps(json_schema(), ensure_ascii=False, indent=2)])
+    return ExitCode.DONE

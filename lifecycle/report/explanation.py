@@ -1,0 +1,118 @@
+"""One segment explained, folded to lines: what it is, what comes next and why not yet, what then, what was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+
+from lifecycle.model import ActionKind, Original, Reason, Segment
+from lifecycle.names import show_name
+from lifecycle.plan.explain import Explanation, Step
+from lifecycle.plan.reasons import render_reason
+from lifecycle.report.blocks import Block, Cell, Column, Line, Table, Tone
+from lifecycle.report.past import PastStep
+from lifecycle.units import format_duration, format_instant, format_size, from_ns
+
+_VERBS = {ActionKind.TRANSITION: "transition", ActionKind.MERGE: "merge", ActionKind.MARK: "mark",
+          ActionKind.UNMARK: "unmark", ActionKind.RELEASE: "release", ActionKind.PURGE: "purge"}  # fmt: skip
+
+
+def fold_explanation(found: Explanation, *, root: str, past: Iterable[PastStep], now: datetime) -> Iterator[Block]:
+    segment = found.segment
+    yield Line(text=f"{root.rstrip('/')}/{show_name(segment.path)}", tone=Tone.HEAD)
+    yield Line(text=describe_segment(segment))
+    rows: list[tuple[Cell, ...]] = [("next", _next_words(found, now))]
+    rows += [("then", _step_words(step, now)) for step in found.then]
+    rows += [("past", _past_words(step)) for step in past]
+    yield Table(columns=(Column(key="when"), Column(key="what")), rows=rows, has_heading=False)
+    if found.conditions:
+        yield Line(text="")
+        yield table_of_conditions(found)
+
+
+def describe_segment(segment: Segment) -> str:
+    """``segment 17 · nlp/rlhf-9 gpu-114 rank 3 · class training (platform.yaml:15) · …`` on one line."""
+    labels = segment.labels
+    rank = f"rank {labels.rank}" if labels.rank is not None else ""
+    run = f"run {labels.attempt}" if labels.attempt else ""
+    place = " ".join(part for part in (f"{labels.team}/{labels.job}", run, labels.node, rank, labels.stream) if part)
+    parts = [
+        f"segment {segment.id}",
+        place,
+        f"class {segment.class_name} ({segment.class_rule}{', ' + segment.class_rule.text if segment.class_rule.text else ''})",
+        f"{format_size(segment.size_bytes)}, layout {segment.layout}",
+        _age_words(segment),
+        _where_words(segment),
+    ]
+    return " · ".join(parts)
+
+
+def _age_words(segment: Segment) -> str:
+    if segment.last_write_ns is None:
+        return "age unknown"
+    return f"last write {format_instant(from_ns(segment.last_write_ns))}"
+
+
+def _where_words(segment: Segment) -> str:
+    original = "original in hot" if segment.original.is_present else f"original {segment.original.value}"
+    if segment.original is Original.OPEN:
+        original += ", still open"
+    if segment.archive_tier is None:
+        return f"{original}, no stored copy"
+    return f"{original}, stored in {segment.archive_tier} ({format_size(segment.stored_bytes)})"
+
+
+def _next_words(found: Explanation, now: datetime) -> str:
+    if found.next is not None:
+        return _step_words(found.next, now)
+    if found.nothing is not None:
+        return f"nothing by itself: {render_reason(found.nothing)}{_at(found.nothing)}"
+    return "nothing: it is gone" if found.segment.tier is None else "nothing"
+
+
+def _step_words(step: Step, now: datetime) -> str:
+    target = f" to {step.tier_to}" if step.tier_to is not None and step.kind.moves else ""
+    due = from_ns(step.at_ns)
+    when = f"due since {format_instant(due)}" if step.is_due else f"{format_instant(due)}, {_from_now(due, now)}"
+    words = f"{_VERBS[step.kind]}{target}   {when}"
+    if step.kept_back is not None:
+        words += f", kept back: {render_reason(step.kept_back)}{_current(step.kept_back)}"
+    if step.note:
+        words += f"; {step.note}"
+    return words + (f"   {step.rule}" if step.rule else "")
+
+
+def _from_now(due: datetime, now: datetime) -> str:
+    return f"in {format_duration(timedelta(seconds=max(0, round((due - now).total_seconds()))))}"
+
+
+def _current(reason: Reason) -> str:
+    return f" (now {reason.current})" if reason.current else ""
+
+
+def _at(reason: Reason) -> str:
+    return f"   {reason.rule}" if reason.rule else ""
+
+
+def _past_words(step: PastStep) -> str:
+    run = f" in run {step.run_id}" if step.run_id is not None else ""
+    outcome = f": {step.outcome}" if step.outcome else ""
+    detail = f" ({step.detail})" if step.detail else ""
+    return f"{format_instant(step.at)} {step.what}{run}{outcome}{detail}"
+
+
+def table_of_conditions(found: Explanation) -> Table:
+    """What must hold before something happens to it."""
+    columns = (Column(key="met", title=""), Column(key="condition"), Column(key="current", title="NOW"), Column(key="required"),
+               Column(key="rule"))  # fmt: skip
+    rows = [
+        (
+            "yes" if condition.is_met else "no",
+            condition.name,
+            condition.current,
+            condition.required,
+            str(condition.rule or ""),
+        )
+        for condition in found.conditions
+    ]
+    return Table(columns=columns, rows=rows)

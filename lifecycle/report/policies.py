@@ -1,0 +1,196 @@
+"""The policy in force and what it makes of one path, folded to tables and lines."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from lifecycle.errors import NothingFound
+from lifecycle.model import Labels, RuleRef, TierName
+from lifecycle.names import show_name
+from lifecycle.plan.figures import JOB_FACTOR
+from lifecycle.policy.layouts import Claim, SourceLayouts
+from lifecycle.policy.rules import ClassRule, ExpireFrom, Policy, SourceRule
+from lifecycle.report.blocks import Block, Cell, Column, Line, Table, Tone
+from lifecycle.report.runs import count_of
+from lifecycle.units import format_limit, format_size
+
+
+def fold_checked(policy: Policy, directory: str) -> Iterator[Block]:
+    """``policy check`` with nothing to complain of."""
+    files = ", ".join(name for name, _ in policy.files)
+    teams = count_of(len(policy.teams), "team") if policy.teams else "any team"
+    parts = (
+        count_of(len(policy.sources), "source"),
+        f"{len(policy.tiers) + 1} tiers",
+        f"{len(policy.classes)} classes",
+        teams,
+    )
+    yield Line(text=f"policy {policy.digest[:6]} holds: {', '.join(parts)}", tone=Tone.GOOD)
+    yield Line(text=f"{directory}: {files}", tone=Tone.QUIET)
+
+
+def fold_policy(policy: Policy) -> Iterator[Block]:
+    """The figures in force, with the line that each comes from."""
+    yield Line(
+        text=f"policy {policy.digest[:6]} · catalog {policy.catalog_url} · time zone {policy.timezone}", tone=Tone.HEAD
+    )
+    yield table_of_places(policy)
+    yield Line(text="")
+    yield table_of_classes(policy)
+    grace = f" ({policy.grace_at})" if policy.grace_at else ""
+    yield Line(text=f"purge {format_limit(policy.grace)} after the mark{grace}; until then everything is readable")
+
+
+def table_of_places(policy: Policy) -> Table:
+    columns = tuple(Column(key=key) for key in ("tier", "name", "path", "details", "rule"))
+    rows: list[tuple[Cell, ...]] = [_source_row(source) for source in policy.sources]
+    for tier in policy.tiers.values():
+        merge = f"under {format_size(tier.merge.below_bytes)} into {format_size(tier.merge.target_bytes)}"
+        rows.append((tier.name.value, tier.name.value, tier.path, f"zstd {tier.zstd_level}, {merge}", _any_at(tier.at)))
+    return Table(columns=columns, rows=rows)
+
+
+def _source_row(source: SourceRule) -> tuple[Cell, ...]:
+    under = f"{source.under}/" if source.under else ""
+    details = f"{under}[{', '.join(source.layouts)}], settled after {format_limit(source.settle)}"
+    return ("hot", source.name, source.path, details, _any_at(source.at))
+
+
+def _any_at(at: Mapping[str, RuleRef]) -> str:
+    """Where the entry begins."""
+    return str(min(at.values(), key=lambda ref: ref.line)) if at else ""
+
+
+def table_of_classes(policy: Policy) -> Table:
+    """One row a team and class; teams that take the platform's figures are one row, ``*``."""
+    columns = tuple(
+        Column(key=key)
+        for key in ("team", "class", "warm_after", "cold_after", "expire_after", "expire_from", "matches", "rule")
+    )
+    own = [team for team in policy.teams.values() if team.classes != policy.classes]
+    rows = [_class_row("*", rule, policy) for rule in policy.classes.values()]
+    rows += [
+        _class_row(team.name, rule, policy)
+        for team in own
+        for name, rule in team.classes.items()
+        if rule != policy.classes.get(name)
+    ]
+    return Table(columns=columns, rows=rows)
+
+
+def _class_row(team: str, rule: ClassRule, policy: Policy) -> tuple[Cell, ...]:
+    patterns = [pattern for match in policy.matches if match.class_name == rule.name for pattern in match.patterns]
+    shown = ", ".join(patterns) if team == "*" and patterns else "all the rest" if team == "*" else ""
+    limits = (_limit(rule.warm_after), _limit(rule.cold_after), _limit(rule.expire_after) or "never")
+    return (team, rule.name, *limits, rule.expire_from.value, shown, str(rule.at.get("name") or ""))
+
+
+def _limit(limit: timedelta | None) -> str:
+    return "" if limit is None else format_limit(limit)
+
+
+# --- policy explain PATH --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathFate:
+    """What policy makes of a path, whether the file is there or not."""
+
+    path: str
+    source: str
+    is_excluded: bool
+    layout: str = ""  # empty: foreign, no layout claims it
+    labels: Labels | None = None
+    class_name: str = ""
+    class_rule: RuleRef | None = None
+    team_is_listed: bool = True
+    rule: ClassRule | None = None
+    tier_at_age: TierName | None = None  # where it belongs at the age that was asked for
+
+
+def find_fate(policy: Policy, path: bytes, *, host: str, age: timedelta | None) -> PathFate:
+    """Raises NothingFound for a path below no source."""
+    for source in policy.sources:
+        root = os.fsencode(source.path).rstrip(b"/") + b"/"
+        if path.startswith(root) and len(path) > len(root):
+            return _fate_below(policy, source, path, path[len(root) :], host, age)
+    roots = ", ".join(source.path for source in policy.sources)
+    raise NothingFound(f"{show_name(path)} is below no source", hint=f"sources: {roots}")
+
+
+def _fate_below(
+    policy: Policy, source: SourceRule, path: bytes, below: bytes, host: str, age: timedelta | None
+) -> PathFate:
+    directory, _, name = below.rpartition(b"/")
+    layouts = SourceLayouts(policy, source, host)
+    parts = directory.split(b"/") if directory else []
+    folders = [b"/".join(parts[:end]) for end in range(len(parts) + 1)]
+    is_excluded = any(layouts.enter(folder).excluded for folder in folders)
+    claim = None if is_excluded else layouts.enter(directory).claim(name)
+    if claim is None:
+        return PathFate(path=show_name(path), source=source.name, is_excluded=is_excluded)
+    return _claimed(policy, source, path, claim, age)
+
+
+def _claimed(policy: Policy, source: SourceRule, path: bytes, claim: Claim, age: timedelta | None) -> PathFate:
+    team = policy.team_of(claim.labels.team)
+    rule = policy.rule_for(team, claim.class_name)
+    return PathFate(
+        path=show_name(path),
+        source=source.name,
+        is_excluded=False,
+        layout=claim.layout,
+        labels=claim.labels,
+        class_name=claim.class_name,
+        class_rule=claim.class_rule,
+        team_is_listed=policy.is_listed(team),
+        rule=rule,
+        tier_at_age=policy.tier_at(rule, age) if rule is not None and age is not None else None,
+    )
+
+
+def fold_fate(fate: PathFate, age: timedelta | None) -> Iterator[Block]:
+    yield Line(text=fate.path, tone=Tone.HEAD)
+    if fate.is_excluded:
+        yield Line(text=f"excluded from source {fate.source}: never looked at")
+        return
+    if not fate.layout or fate.labels is None:
+        yield Line(text=f"foreign: no layout of source {fate.source} claims it; counted and left alone")
+        return
+    rows = [(name, value) for name, value in _label_rows(fate.labels)]
+    rows.insert(0, ("layout", f"{fate.layout} of source {fate.source}"))
+    rows.append(("class", f"{fate.class_name} ({fate.class_rule})"))
+    rows += _figure_rows(fate, age)
+    yield Table(columns=(Column(key="what"), Column(key="value")), rows=rows, has_heading=False)
+    if not fate.team_is_listed:
+        yield Line(text=f"team {fate.labels.team} is not listed in policy: kept, nothing is done", tone=Tone.WARNING)
+
+
+def _label_rows(labels: Labels) -> Iterator[tuple[str, str]]:
+    rank = "" if labels.rank is None else str(labels.rank)
+    pairs = [("team", labels.team), ("job", labels.job), ("run", labels.attempt), ("node", labels.node), ("rank", rank),
+             ("stream", labels.stream), *labels.extra]  # fmt: skip
+    return ((name, value) for name, value in pairs if value)
+
+
+def _figure_rows(fate: PathFate, age: timedelta | None) -> Iterator[tuple[str, str]]:
+    rule = fate.rule
+    if rule is None:
+        return
+    for name, limit in (
+        ("warm_after", rule.warm_after),
+        ("cold_after", rule.cold_after),
+        ("expire_after", rule.expire_after),
+    ):
+        shown = "never" if limit is None else format_limit(limit)
+        if name == "expire_after" and limit is not None and rule.expire_from is ExpireFrom.JOB:
+            shown += f" after the job's last write, at most {JOB_FACTOR} times that after its own"
+        at = rule.at.get(name)
+        yield name, shown + (f" ({at})" if at else "")
+    if age is not None and fate.tier_at_age is not None:
+        is_over = rule.expire_after is not None and age >= rule.expire_after
+        fate_now = f"belongs in {fate.tier_at_age}" + ("; its retention is over" if is_over else "")
+        yield f"at {format_limit(age)}", fate_now
