@@ -9,28 +9,20 @@ object. Directories that a new object needed are made durable before ``publish``
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import errno
 import os
 import stat
 from collections.abc import Iterator
 from typing import Final
 
-from lifecycle.errors import AlreadyExists, LifecycleError, PlaceUnavailable, Skipped, StorageFull, UsageError
+from lifecycle.errors import AlreadyExists, LifecycleError, PlaceUnavailable, Skipped, UsageError
 from lifecycle.ports import ObjectFacts, TierSpec
 from lifecycle.tiers.keys import check_key, check_temporary
+from lifecycle.tiers.posix import DIRECTORY, enter, forget_pages, open_file, rename_new, sorted_entries, told
 
 KIND: Final = "local"
 _OURS: Final = ".lifecycle"
 _TEMPORARY: Final = "tmp"
-_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_RENAME_NOREPLACE: Final = 1
-_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
-_IS_LINK: Final = frozenset({errno.ELOOP, errno.ENOTDIR})
-_UNSUPPORTED: Final = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
-_TRIES: Final = 5  # a folder that was empty may be pruned between making it and using it
-
-_libc = ctypes.CDLL(None, use_errno=True)
+_TRIES: Final = 50  # a folder that was empty may be pruned between making it and using it
 
 
 class LocalTier:
@@ -64,13 +56,13 @@ class LocalTier:
 
     def open(self, key: str) -> LocalReader:
         parts = check_key(key)
-        with _told(f"{self.root}/{key}", absent_is_error=True), self._folder(parts[:-1]) as folder:
-            return LocalReader(_open_file(folder, parts[-1]), f"{self.root}/{key}")
+        with told(f"{self.root}/{key}", absent_is_error=True), self._folder(parts[:-1]) as folder:
+            return LocalReader(open_file(folder, parts[-1]), f"{self.root}/{key}")
 
     def facts(self, key: str) -> ObjectFacts | None:
         parts = check_key(key)
         try:
-            with _told(f"{self.root}/{key}", absent_is_error=True), self._folder(parts[:-1]) as folder:
+            with told(f"{self.root}/{key}", absent_is_error=True), self._folder(parts[:-1]) as folder:
                 found = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
             return None
@@ -83,21 +75,21 @@ class LocalTier:
         yield from self._walk(self._root_fd, "", prefix)
 
     def _walk(self, folder: int, above: str, prefix: str) -> Iterator[ObjectFacts]:
-        with _told(f"{self.root}/{above}"):
-            names = _sorted_entries(folder)
+        with told(f"{self.root}/{above}"):
+            names = sorted_entries(folder)
         for name, is_folder in names:
             key = above + name
             if key == _OURS or not (key.startswith(prefix) or prefix.startswith(key + "/")):
                 continue
             if is_folder:
-                with _told(f"{self.root}/{key}"):
-                    below = os.open(name, _DIRECTORY, dir_fd=folder)
+                with told(f"{self.root}/{key}"):
+                    below = os.open(name, DIRECTORY, dir_fd=folder)
                 try:
                     yield from self._walk(below, key + "/", prefix)
                 finally:
                     os.close(below)
             elif key.startswith(prefix):
-                with contextlib.suppress(FileNotFoundError), _told(f"{self.root}/{key}", absent_is_error=True):
+                with contextlib.suppress(FileNotFoundError), told(f"{self.root}/{key}", absent_is_error=True):
                     found = os.stat(name, dir_fd=folder, follow_symlinks=False)
                     yield ObjectFacts(key=key, size_bytes=found.st_size, mtime_ns=found.st_mtime_ns)
 
@@ -106,7 +98,7 @@ class LocalTier:
     def create(self, key: str, *, temporary: str, mode: int, gid: int | None = None) -> LocalWriter:
         parts = check_key(key)
         name = check_temporary(temporary)
-        with _told(f"{self.root}/{key}"):
+        with told(f"{self.root}/{key}"):
             folder = self._temporary_folder()
             try:
                 return LocalWriter(self, parts, folder=folder, temporary=name, mode=mode & 0o777, gid=gid)
@@ -117,7 +109,7 @@ class LocalTier:
     def remove(self, key: str, *, size_bytes: int) -> bool:
         parts = check_key(key)
         try:
-            with _told(f"{self.root}/{key}", absent_is_error=True), self._folder(parts[:-1]) as folder:
+            with told(f"{self.root}/{key}", absent_is_error=True), self._folder(parts[:-1]) as folder:
                 found = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
                 if not stat.S_ISREG(found.st_mode) or found.st_size != size_bytes:
                     raise Skipped(f"{self.root}/{key}: has {found.st_size} bytes and {size_bytes} were expected")
@@ -131,7 +123,7 @@ class LocalTier:
     def sweep(self, temporary: str) -> bool:
         name = check_temporary(temporary)
         try:
-            with _told(self.root, absent_is_error=True), self._folder((_OURS, _TEMPORARY)) as folder:
+            with told(self.root, absent_is_error=True), self._folder((_OURS, _TEMPORARY)) as folder:
                 os.unlink(name, dir_fd=folder)
                 os.fsync(folder)
         except FileNotFoundError:
@@ -143,10 +135,10 @@ class LocalTier:
     @contextlib.contextmanager
     def _folder(self, parts: tuple[str, ...]) -> Iterator[int]:
         """A handle on a folder below the root, no link followed. Raises FileNotFoundError."""
-        fd = os.open(".", _DIRECTORY, dir_fd=self._root_fd)
+        fd = os.open(".", DIRECTORY, dir_fd=self._root_fd)
         try:
             for part in parts:
-                below = os.open(part, _DIRECTORY, dir_fd=fd)
+                below = os.open(part, DIRECTORY, dir_fd=fd)
                 os.close(fd)
                 fd = below
             yield fd
@@ -154,9 +146,9 @@ class LocalTier:
             os.close(fd)
 
     def _temporary_folder(self) -> int:
-        fd = os.open(".", _DIRECTORY, dir_fd=self._root_fd)
+        fd = os.open(".", DIRECTORY, dir_fd=self._root_fd)
         for part, mode in ((_OURS, 0o700), (_TEMPORARY, 0o700)):
-            fd = _enter(fd, part, mode)
+            fd = enter(fd, part, mode)
         return fd
 
     def prune(self, parts: tuple[str, ...]) -> None:
@@ -165,27 +157,26 @@ class LocalTier:
             try:
                 with self._folder(parts[: length - 1]) as folder:
                     os.rmdir(parts[length - 1], dir_fd=folder)
+            except FileNotFoundError:
+                continue
             except OSError:
                 return
 
     def place(self, parts: tuple[str, ...], *, folder: int, temporary: str, identity: tuple[int, int]) -> None:
         """Give a sealed temporary its key, durably, replacing nothing. For ``LocalWriter``."""
         for _ in range(_TRIES):
+            found = os.stat(temporary, dir_fd=folder, follow_symlinks=False)
+            if (found.st_dev, found.st_ino) != identity:
+                raise PlaceUnavailable(f"tier {self.root}: temporary {temporary} was replaced by somebody else")
             chain: list[int] = []
             try:
                 self._make_folders(parts[:-1], chain)
-                found = os.stat(temporary, dir_fd=folder, follow_symlinks=False)
-                if (found.st_dev, found.st_ino) != identity:
-                    raise PlaceUnavailable(f"tier {self.root}: temporary {temporary} was replaced by somebody else")
-                _rename_new(folder, temporary, chain[-1], parts[-1])
-            except FileNotFoundError:
-                if os.fstat(chain[-1]).st_nlink:  # 0 for a folder that was removed meanwhile
-                    raise
-                continue
-            else:
+                rename_new(folder, temporary, chain[-1], parts[-1])
                 for fd in reversed(chain):
                     os.fsync(fd)
                 return
+            except FileNotFoundError:
+                continue  # a folder was pruned meanwhile
             finally:
                 for fd in chain:
                     os.close(fd)
@@ -193,9 +184,9 @@ class LocalTier:
 
     def _make_folders(self, parts: tuple[str, ...], chain: list[int]) -> None:
         """Fill ``chain`` with handles from the root down to the folder of a key, which is made where missing."""
-        chain.append(os.open(".", _DIRECTORY, dir_fd=self._root_fd))
+        chain.append(os.open(".", DIRECTORY, dir_fd=self._root_fd))
         for part in parts:
-            chain.append(_enter(os.dup(chain[-1]), part, 0o755))
+            chain.append(enter(os.dup(chain[-1]), part, 0o755))
 
 
 class LocalWriter:
@@ -235,10 +226,10 @@ class LocalWriter:
             os.fchmod(self._fd, self._mode & self._own_group())
             os.fsync(self._fd)
             os.fsync(self._folder)
-            _forget_pages(self._fd)
+            forget_pages(self._fd)
             written = os.fstat(self._fd)
             self._close_fd()
-            reader = LocalReader(_open_file(self._folder, self._temporary), self._name)
+            reader = LocalReader(open_file(self._folder, self._temporary), self._name)
             self._reader = reader
             if reader.identity != (written.st_dev, written.st_ino):
                 raise PlaceUnavailable(f"{self._name}: its temporary was replaced by somebody else")
@@ -249,7 +240,7 @@ class LocalWriter:
             raise ValueError("only a sealed object can be published, once")
         identity = self._reader.identity
         try:
-            with _told(self._name):
+            with told(self._name):
                 self._tier.place(self._parts, folder=self._folder, temporary=self._temporary, identity=identity)
         except AlreadyExists:
             raise
@@ -278,10 +269,10 @@ class LocalWriter:
 
     @contextlib.contextmanager
     def _undone_on_error(self) -> Iterator[None]:
-        if self._is_over:
-            raise ValueError("the object is published or aborted")
+        if self._is_over or self._reader is not None:
+            raise ValueError("the object is sealed, published or aborted")
         try:
-            with _told(self._name):
+            with told(self._name):
                 yield
         except LifecycleError:
             self.abort()
@@ -311,7 +302,7 @@ class LocalReader:
         self.identity = (facts.st_dev, facts.st_ino)
 
     def read_range(self, offset: int, length: int) -> bytes:
-        with _told(self._name):
+        with told(self._name):
             data = os.pread(self._fd, length, offset)
             if len(data) == length or not data:
                 return data
@@ -333,89 +324,3 @@ def open_local(spec: TierSpec) -> LocalTier:
     if spec.options:
         raise UsageError(f"tier {spec.root}: a local tier has no option {spec.options[0][0]!r}")
     return LocalTier(spec.root)
-
-
-def _enter(fd: int, name: str, mode: int) -> int:
-    """A handle on a folder inside ``fd``, made durably where missing. Closes ``fd``."""
-    try:
-        with contextlib.suppress(FileNotFoundError):
-            return os.open(name, _DIRECTORY, dir_fd=fd)
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(name, mode, dir_fd=fd)
-        os.fsync(fd)
-        return os.open(name, _DIRECTORY, dir_fd=fd)
-    finally:
-        os.close(fd)
-
-
-def _open_file(folder: int, name: str) -> int:
-    """A handle on a regular file. O_NONBLOCK: a pipe of that name must not hang us."""
-    fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
-    return fd
-
-
-def _sorted_entries(folder: int) -> list[tuple[str, bool]]:
-    """Files and folders, in the order of the keys below them: ``a-b`` comes before what is in ``a``."""
-    with os.scandir(folder) as entries:
-        found = [
-            (entry.name, is_folder)
-            for entry in entries
-            if (is_folder := entry.is_dir(follow_symlinks=False)) or entry.is_file(follow_symlinks=False)
-        ]
-    return sorted(found, key=lambda item: item[0] + "/" if item[1] else item[0])
-
-
-def _rename_new(from_fd: int, name: str, to_fd: int, new_name: str) -> None:
-    """Rename without replacing. Raises AlreadyExists, FileNotFoundError, other OSError."""
-    done = _libc.renameat2(from_fd, os.fsencode(name), to_fd, os.fsencode(new_name), _RENAME_NOREPLACE)
-    code = 0 if done == 0 else ctypes.get_errno()
-    if code in _UNSUPPORTED:
-        _link_new(from_fd, name, to_fd, new_name)
-    elif code == errno.EEXIST:
-        raise AlreadyExists(f"{new_name} is there already; nothing was overwritten")
-    elif code:
-        raise OSError(code, os.strerror(code), new_name)
-
-
-def _link_new(from_fd: int, name: str, to_fd: int, new_name: str) -> None:
-    """The same for file systems without renameat2 flags. A crash in between leaves the temporary, which is swept."""
-    try:
-        os.link(name, new_name, src_dir_fd=from_fd, dst_dir_fd=to_fd, follow_symlinks=False)
-    except FileExistsError:
-        # Over NFS an answer can be lost and the call sent twice: then it is our own file that is in the way.
-        ours, there = (os.stat(at, dir_fd=fd, follow_symlinks=False) for at, fd in ((name, from_fd), (new_name, to_fd)))
-        if (ours.st_dev, ours.st_ino) != (there.st_dev, there.st_ino):
-            raise AlreadyExists(f"{new_name} is there already; nothing was overwritten") from None
-    os.unlink(name, dir_fd=from_fd)
-
-
-def _forget_pages(fd: int) -> None:
-    """Drop the file's pages from the cache, so that verifying reads the disk, where the file system can do that."""
-    with contextlib.suppress(OSError):
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-
-
-@contextlib.contextmanager
-def _told(name: str, *, absent_is_error: bool = False) -> Iterator[None]:
-    """Say OSErrors in our words; FileNotFoundError passes where ``absent_is_error`` is the caller's to handle."""
-    try:
-        yield
-    except FileNotFoundError:
-        if absent_is_error:
-            raise
-        raise PlaceUnavailable(f"{name}: vanished while it was used") from None
-    except FileExistsError:
-        raise AlreadyExists(f"{name}: a temporary of this name is there already") from None
-    except OSError as error:
-        if error.errno in _NO_SPACE:
-            raise StorageFull(
-                f"{name}: {error.strerror}", hint="purges and releases run first; see `lifecycle audit`"
-            ) from None
-        if error.errno in _IS_LINK:
-            raise PlaceUnavailable(
-                f"{name}: a link or another kind of file is in the way; links are not followed"
-            ) from None
-        raise PlaceUnavailable(f"{name}: {error.strerror}") from None

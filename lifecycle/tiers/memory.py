@@ -97,7 +97,7 @@ class MemoryWriter:
         self._is_over = False
 
     def write(self, data: bytes | bytearray | memoryview, /) -> None:
-        self._check_open()
+        self._check_unsealed()
         with self._store.lock:
             capacity = self._store.capacity_bytes
             if capacity is not None and self._store.used_bytes + len(data) > capacity:
@@ -106,13 +106,12 @@ class MemoryWriter:
             self._store.temporaries[self._temporary] += data
 
     def seal(self) -> MemoryReader:
-        self._check_open()
+        self._check_unsealed()
         self._sealed = bytes(self._store.temporaries[self._temporary])
         return MemoryReader(self._sealed)
 
     def publish(self) -> None:
-        self._check_open()
-        if self._sealed is None:
+        if self._sealed is None or self._is_over:
             raise ValueError("only a sealed object can be published, once")
         store = self._store
         with store.lock:
@@ -130,9 +129,9 @@ class MemoryWriter:
             with self._store.lock:
                 self._store.temporaries.pop(self._temporary, None)
 
-    def _check_open(self) -> None:
-        if self._is_over:
-            raise ValueError("the object is published or aborted")
+    def _check_unsealed(self) -> None:
+        if self._is_over or self._sealed is not None:
+            raise ValueError("the object is sealed, published or aborted")
 
 
 class MemoryReader:
