@@ -14,8 +14,9 @@ from typing import Final
 
 from lifecycle.model import OUR_FOLDER, UNKNOWN_TEAM, Labels, RuleRef
 from lifecycle.names import show_name
-from lifecycle.policy.builtin import BUILT_IN, FolderRead, Known, Layout, NameRead, Parts
+from lifecycle.policy.builtin import BUILT_IN
 from lifecycle.policy.match import STANDARD_LABELS, ClassMatcher, PathPatterns
+from lifecycle.policy.reading import FolderRead, Known, Layout, NameRead, Parts
 from lifecycle.policy.rotation import is_never_claimed, rotation_bases
 from lifecycle.policy.rules import Policy, SourceRule
 from lifecycle.policy.template import STREAMS, Template, parse_template

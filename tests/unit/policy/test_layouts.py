@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from lifecycle.model import UNKNOWN_TEAM
-from lifecycle.policy.builtin import BUILT_IN, DEFAULT_LAYOUTS, Sample
+from lifecycle.policy.builtin import BUILT_IN, DEFAULT_LAYOUTS
 from lifecycle.policy.layouts import Claim, SourceLayouts
 from lifecycle.policy.match import STANDARD_LABELS
+from lifecycle.policy.reading import Sample
 from tests.builders import a_policy, a_source, a_team
 
 
