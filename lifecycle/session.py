@@ -315,7 +315,7 @@ class Session:
                 tier_from=tier_from,
                 tier_to=tier_to,
                 planned_segments=tally.planned.segments,
-                planned_bytes=tally.planned.logical_bytes,
+                planned_bytes=tally.planned.stored_bytes,
                 segments=tally.done.segments,
                 logical_bytes=tally.done.logical_bytes,
                 stored_bytes=tally.done.stored_bytes,

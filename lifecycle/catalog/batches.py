@@ -55,6 +55,7 @@ class JournalMember:
     size_bytes: int
     mtime_ns: int
     ctime_ns: int
+    allocated_bytes: int
     mode: int
     uid: int
     gid: int

@@ -87,7 +87,7 @@ def event_body(batch: PlannedBatch, head: BatchHead, digest: str, segments: int,
 
 _MEMBERS = text(
     "SELECT b.segment_id, d.path, s.name, b.inode, b.size_bytes, b.mtime_ns, s.ctime_ns,"
-    " s.mode, s.uid, s.gid, s.labels_id,"
+    " s.allocated_bytes, s.mode, s.uid, s.gid, s.labels_id,"
     " t.name AS team, j.name AS job, l.node, l.rank, l.stream, l.attempt, l.extra, s.content,"
     " s.last_write_ns, s.digest,"
     " s.original, s.archive_id, b.outcome, s.inode AS now_inode, s.size_bytes AS now_size, s.mtime_ns AS now_mtime"
@@ -119,6 +119,7 @@ def _member(row: Row[tuple[object, ...]], labels: dict[int, Labels]) -> JournalM
         size_bytes=row.size_bytes,
         mtime_ns=row.mtime_ns,
         ctime_ns=row.ctime_ns if same else -1,
+        allocated_bytes=row.allocated_bytes,
         mode=row.mode,
         uid=row.uid,
         gid=row.gid,

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from errno import EDQUOT, ENOSPC
 from typing import Any, Final
 
 from lifecycle.catalog.batches import BatchHead, Intent
-from lifecycle.errors import Consequence, Damaged, ExitCode, LifecycleError, StorageFull
+from lifecycle.errors import Consequence, Damaged, ExitCode, LifecycleError, Skipped, StorageFull
 from lifecycle.execute.moves import (
     Move,
     begin_move,
     close_move,
+    close_repack,
     commit_move,
     original_file,
     release_order,
-    sweep_superseded,
 )
 from lifecycle.execute.orders import PackOrder, PackResult, ReleaseOrder, ReleaseResult
 from lifecycle.execute.pack import run_pack, run_repack
@@ -53,6 +55,15 @@ class Trouble:
     error: LifecycleError
 
 
+@dataclass(frozen=True, slots=True)
+class _Release:
+    """A release that was begun: the second half of a move, or a restored original whose stay is over."""
+
+    batch: PlannedBatch
+    head: BatchHead
+    sizes: dict[int, tuple[int, int]]  # by segment: content and allocated bytes
+
+
 class BatchExecutor:
     """Runs the batches of one plan. ``tallies`` and ``troubles`` grow while it does."""
 
@@ -65,7 +76,7 @@ class BatchExecutor:
         inline = moving[0] < INLINE_SEGMENTS and moving[1] < INLINE_BYTES
         self._workers: Executor = site.inline if inline else site.pool()
         self._window = 1 if inline else 2 * site.workers
-        self._running: dict[Future[Any], Move | tuple[PlannedBatch, BatchHead, dict[int, int]]] = {}
+        self._running: dict[Future[Any], Move | _Release] = {}
         self.tallies: dict[PhaseKey, PhaseTally] = {}
         self.troubles: list[Trouble] = []
         self.left_segments = 0
@@ -75,7 +86,9 @@ class BatchExecutor:
         """Every batch, or as many as ``site.stop`` allows; what was begun is finished. Raises what halts a run."""
         try:
             for batch in batches:
-                self._phase(batch).planned.add(Tally(segments=batch.segments, logical_bytes=batch.logical_bytes))
+                self._phase(batch).planned.add(
+                    Tally(segments=batch.segments, logical_bytes=batch.logical_bytes, stored_bytes=batch.stored_bytes)
+                )
                 self.stopped = self.stopped or self._site.stop()
                 if self.stopped:
                     self.left_segments += batch.segments
@@ -83,8 +96,6 @@ class BatchExecutor:
                 self._begin(batch)
         finally:
             self._drain(0)
-            for tier in (TierName.WARM, TierName.COLD):
-                self._sweep(tier)
 
     # --- one batch ----------------------------------------------------------------------------------------------
 
@@ -101,8 +112,8 @@ class BatchExecutor:
                 self._release_restored(batch)
             else:
                 self._finish(batch, self._do_at_once(batch))
-        except LifecycleError as error:
-            self._failed(batch, error)
+        except (LifecycleError, OSError) as error:
+            self._failed(batch, _as_ours(error))
 
     def _do_at_once(self, batch: PlannedBatch) -> Tally:
         site, lease = self._site, self._site.lease_of(batch.place_id)
@@ -144,8 +155,8 @@ class BatchExecutor:
         self._submit_release(batch, head, release_order(site, head, [original_file(m) for m in ready]))
 
     def _submit_release(self, batch: PlannedBatch, head: BatchHead, order: ReleaseOrder) -> None:
-        sizes = {member.segment_id: member.size_bytes for member in order.members}
-        self._running[self._workers.submit(run_release, order)] = (batch, head, sizes)
+        sizes = {member.segment_id: (member.size_bytes, member.allocated_bytes) for member in order.members}
+        self._running[self._workers.submit(run_release, order)] = _Release(batch, head, sizes)
 
     # --- what comes back ----------------------------------------------------------------------------------------
 
@@ -154,15 +165,15 @@ class BatchExecutor:
             done, _ = wait(self._running, return_when=FIRST_COMPLETED)
             for future in done:
                 task = self._running.pop(future)
-                batch = task.batch if isinstance(task, Move) else task[0]
                 try:
                     if isinstance(task, Move):
                         self._packed(task, future.result())
                     else:
-                        self._released(*task, future.result())
-                except LifecycleError as error:
-                    self._abandon(task, error)
-                    self._failed(batch, error)
+                        self._released(task, future.result())
+                except (LifecycleError, OSError, BrokenProcessPool) as error:
+                    told = _as_ours(error)
+                    self._abandon(task, told)
+                    self._failed(task.batch, told)
 
     def _packed(self, move: Move, result: PackResult) -> None:
         if result.damage:
@@ -185,33 +196,28 @@ class BatchExecutor:
             tally.kept = move.batch.segments  # nothing was stored
         else:
             tally.segments, tally.logical_bytes = len(result.members), result.raw_bytes
+            tally.freed_bytes = close_repack(self._site, move.head)
         self._finish(move.batch, tally)
 
-    def _released(self, batch: PlannedBatch, head: BatchHead, sizes: dict[int, int], result: ReleaseResult) -> None:
-        close_move(self._site, head, result)
+    def _released(self, task: _Release, result: ReleaseResult) -> None:
+        close_move(self._site, task.head, result)
         gone = (*result.removed, *result.parked)
-        raw = sum(sizes[segment] for segment in gone)
-        freed = sum(sizes[segment] for segment in result.removed)
-        tally = Tally(segments=len(gone), logical_bytes=raw, freed_bytes=freed, kept=len(result.refused))
+        tally = Tally(
+            segments=len(gone),
+            logical_bytes=sum(task.sizes[segment][0] for segment in gone),
+            freed_bytes=sum(task.sizes[segment][1] for segment in result.removed),
+            kept=len(result.refused),
+        )
         tally.problems.extend(refusal.detail for refusal in result.refused)
-        self._phase(batch).parked += len(result.parked)
-        self._finish(batch, tally)
+        self._phase(task.batch).parked += len(result.parked)
+        self._finish(task.batch, tally)
 
-    def _abandon(self, task: Move | tuple[PlannedBatch, BatchHead, dict[int, int]], error: LifecycleError) -> None:
+    def _abandon(self, task: Move | _Release, error: LifecycleError) -> None:
         """A worker that raised has left nothing; the intent is closed. A failed release stays for recovery."""
         if isinstance(task, Move) and error.consequence is not Consequence.HALT:
             self._site.journal.abandon(
                 self._site.lease_of(task.batch.place_id), task.head.id, Outcome.FAILED, error.message
             )
-
-    def _sweep(self, tier: TierName) -> None:
-        objects, freed, errors = sweep_superseded(self._site, tier)
-        if objects:
-            for (_, tier_from, _), phase in self.tallies.items():
-                if tier_from is tier:
-                    phase.done.freed_bytes += freed
-                    break
-        self.troubles.extend(Trouble(phase="sweep", place_id=None, subject=tier.value, error=error) for error in errors)
 
     def _finish(self, batch: PlannedBatch, tally: Tally) -> None:
         phase = self._phase(batch)
@@ -247,3 +253,12 @@ class BatchExecutor:
         if key not in self.tallies:
             self.tallies[key] = PhaseTally(began=self._site.monotonic())
         return self.tallies[key]
+
+
+def _as_ours(error: Exception) -> LifecycleError:
+    """What the system says about one batch stays with that batch; a dead worker ends the run."""
+    if isinstance(error, LifecycleError):
+        return error
+    if isinstance(error, OSError):
+        return StorageFull(str(error)) if error.errno in (ENOSPC, EDQUOT) else Skipped(str(error))
+    return LifecycleError(f"a worker process died: {error}", hint="was it killed for its memory? the next run recovers")

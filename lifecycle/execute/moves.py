@@ -26,7 +26,7 @@ from lifecycle.execute.orders import (
     Trouble,
 )
 from lifecycle.execute.site import Site, WorkPlace
-from lifecycle.model import ActionKind, Original, Outcome, PlannedBatch, TierName
+from lifecycle.model import ActionKind, Original, Outcome, PlannedBatch
 from lifecycle.tiers import make_key
 
 PAUSE_NS: Final = 3600 * 10**9  # a member that failed rests for this, then longer
@@ -152,6 +152,7 @@ def original_file(member: JournalMember) -> OriginalFile:
         size_bytes=member.size_bytes,
         mtime_ns=member.mtime_ns,
         ctime_ns=member.ctime_ns,
+        allocated_bytes=member.allocated_bytes,
         mode=member.mode,
         uid=member.uid,
         gid=member.gid,
@@ -243,22 +244,30 @@ def refused_of(refusal: Refusal, *, stored: bool = False) -> Refused:
 _OUTCOME_WHEN_VANISHED: Final = Outcome.RELEASED
 
 
-def sweep_superseded(site: Site, tier: TierName) -> tuple[int, int, list[LifecycleError]]:
-    """Remove objects whose members all have a newer copy. (objects, bytes, errors). Safe to repeat."""
-    removed, freed, errors = [], 0, []
-    work = next(
-        (w for w in site.places.values() if w.spec is not None and w.place.tier is tier and w.lease is not None), None
-    )
-    if work is None or work.writer is None or work.lease is None:
-        return 0, 0, []
-    for archive_id, key, size_bytes in site.journal.superseded(work.place.id):
+def remove_superseded(site: Site, tier_place: WorkPlace) -> int:
+    """Remove objects whose members all have a newer committed copy; bytes freed. Safe to repeat at any time.
+
+    Raises the first error after the others were tried; what was removed is recorded either way.
+    """
+    assert tier_place.writer is not None and tier_place.lease is not None
+    removed, freed, failed = [], 0, None
+    for archive_id, key, size_bytes in site.journal.superseded(tier_place.place.id):
         try:
-            work.writer.remove(key, size_bytes=size_bytes)
+            tier_place.writer.remove(key, size_bytes=size_bytes)
         except LifecycleError as error:
-            errors.append(error)
+            failed = error
             continue
         removed.append(archive_id)
         freed += size_bytes
     if removed:
-        site.journal.record_removed(work.lease, removed)
-    return len(removed), freed, errors
+        site.journal.record_removed(tier_place.lease, removed)
+    if failed is not None:
+        raise failed
+    return freed
+
+
+def close_repack(site: Site, head: BatchHead) -> int:
+    """The older archives of a committed move between tiers go; bytes freed in the tier they were in."""
+    freed = remove_superseded(site, site.places[head.place_id])
+    site.journal.close(site.lease_of(head.place_id), head.id)
+    return freed

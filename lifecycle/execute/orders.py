@@ -24,6 +24,7 @@ class OriginalFile:
     size_bytes: int
     mtime_ns: int
     ctime_ns: int
+    allocated_bytes: int
     mode: int
     uid: int
     gid: int

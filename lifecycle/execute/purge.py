@@ -103,9 +103,13 @@ def _close(
     site: Site, head: BatchHead, members: list[JournalMember], removed: list[int], refused: list[Refused]
 ) -> Tally:
     site.expiry.close_purge(site.lease_of(head.place_id), head, removed_archives=(), purged=removed, refused=refused)
-    sizes = {m.segment_id: m.size_bytes for m in members}
-    freed = sum(sizes[segment] for segment in removed)
-    tally = Tally(segments=len(removed), logical_bytes=freed, freed_bytes=freed, kept=len(refused))
+    gone = [member for member in members if member.segment_id in set(removed)]
+    tally = Tally(
+        segments=len(gone),
+        logical_bytes=sum(member.size_bytes for member in gone),
+        freed_bytes=sum(member.allocated_bytes for member in gone),
+        kept=len(refused),
+    )
     tally.problems.extend(r.detail for r in refused)
     return tally
 

@@ -18,7 +18,14 @@ from dataclasses import dataclass, replace
 from lifecycle.archive import check_archive, open_archive, stored_shares
 from lifecycle.catalog.batches import BatchHead, JournalMember, StoredMember, StoredObject
 from lifecycle.errors import LifecycleError, PlaceUnavailable
-from lifecycle.execute.moves import close_move, original_file, refused_of, release_order
+from lifecycle.execute.moves import (
+    close_move,
+    close_repack,
+    original_file,
+    refused_of,
+    release_order,
+    remove_superseded,
+)
 from lifecycle.execute.orders import OriginalFile, ReleaseResult
 from lifecycle.execute.release import files_in_folder, originals_in_place, return_originals, run_release
 from lifecycle.execute.site import Site, WorkPlace
@@ -41,7 +48,12 @@ class Recovered:
 
 def recover_place(site: Site, work: WorkPlace, *, release_after_ns: int) -> tuple[Recovered, list[LifecycleError]]:
     """Every unfinished batch of one place. An error parks that batch for the next run and stops nothing else."""
-    recovered, errors = Recovered(), []
+    recovered, errors = Recovered(), list[LifecycleError]()
+    if work.spec is not None:
+        try:
+            remove_superseded(site, work)  # of a member that was kept, or of a removal that failed
+        except LifecycleError as error:
+            errors.append(error)
     for head in site.journal.unfinished(work.place.id):
         try:
             recovered.add(_recover(site, head, release_after_ns))
@@ -116,17 +128,16 @@ def _adopt(site: Site, head: BatchHead, tier: Tier) -> None:
     lease = site.lease_of(head.place_id)
     if head.intent.archive_ids:
         site.journal.commit_repacked(lease, head, stored)
-        site.journal.close(lease, head.id)
+        close_repack(site, head)
     else:
         site.journal.commit_packed(lease, head, stored, ())
         _finish(site, replace(head, state=BatchState.COMMITTED), 0)
 
 
 def _finish(site: Site, head: BatchHead, release_after_ns: int) -> Recovered:
-    lease = site.lease_of(head.place_id)
     work = site.places[head.place_id]
-    if work.spec is not None:  # between tiers: the older objects are superseded and swept with the others
-        site.journal.close(lease, head.id)
+    if work.spec is not None:
+        close_repack(site, head)
         return Recovered(batches=1, finished=1)
     members = [m for m in site.journal.members(head.id) if m.archive_id is not None and _unfinished(m)]
     in_folder = files_in_folder(work.place.root, head.id)

@@ -53,9 +53,8 @@ def run_release(order: ReleaseOrder) -> ReleaseResult:
             return _Release(order, root, folder_fd).run()
         finally:
             os.close(folder_fd)
-            for folder in (release_folder(order.batch_id), RELEASE_FOLDER):
-                with contextlib.suppress(OSError):  # not empty: something is parked or in the way
-                    os.rmdir(folder, dir_fd=root.fd)
+            with contextlib.suppress(OSError):  # not empty: something is parked or in the way
+                os.rmdir(release_folder(order.batch_id), dir_fd=root.fd)
 
 
 def _open_folder(root: Root, path: bytes) -> int:
@@ -189,9 +188,8 @@ def return_originals(
                     release._removed.append(member.segment_id)
         finally:
             os.close(folder_fd)
-            for folder in (release_folder(batch_id), RELEASE_FOLDER):
-                with contextlib.suppress(OSError):
-                    os.rmdir(folder, dir_fd=root.fd)
+            with contextlib.suppress(OSError):
+                os.rmdir(release_folder(batch_id), dir_fd=root.fd)
     return ReleaseResult(batch_id=batch_id, removed=tuple(release._removed), parked=(), refused=tuple(release._refused))
 
 
