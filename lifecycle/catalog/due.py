@@ -230,7 +230,8 @@ class CatalogDue:
                 f"WITH cutoffs (team_id, class_id, until_ns) AS (VALUES {listed})"
                 " SELECT s.team_id, s.class_id, count(*), sum(s.size_bytes), sum(s.allocated_bytes)"
                 " FROM segments s CROSS JOIN cutoffs c ON c.team_id = s.team_id AND c.class_id = s.class_id"
-                " WHERE s.original = 'open' AND s.last_write_ns <= c.until_ns GROUP BY s.team_id, s.class_id"
+                " WHERE s.original = 'open' AND s.archive_id IS NULL AND s.marked = 0"
+                " AND s.last_write_ns <= c.until_ns GROUP BY s.team_id, s.class_id"
             )
             values = [value for pair, until_ns in some for value in (*self._ids(pair), until_ns)]
             found = {(row[0], row[1]): _usage(row[2:]) for row in self._fetch(sql, tuple(values))}

@@ -113,7 +113,14 @@ class MemoryDue:
 
     def open_usage(self, cutoffs: Sequence[tuple[TeamClass, int]]) -> Iterator[tuple[TeamClass, Usage]]:
         for pair, until_ns in sorted(cutoffs):
-            found = [c for c in self._of(pair) if c.original == Original.OPEN and _written(c, None, until_ns)]
+            found = [
+                c
+                for c in self._of(pair)
+                if c.original == Original.OPEN
+                and c.archive_id is None
+                and c.marked_ns is None
+                and _written(c, None, until_ns)
+            ]
             if found:
                 yield pair, _usage(found)
 
@@ -128,7 +135,13 @@ class MemoryDue:
             if before_day is None
             or day_of_ns(c.first_seen_ns if c.last_write_ns is None else c.last_write_ns) < before_day
         ]
-        yield from _by_tier(found)
+        originals = [c for c in found if c.original in _IN_HOT]
+        if originals:
+            yield TierName.HOT, _usage(originals, stored=False)
+        for tier in (TierName.WARM, TierName.COLD):
+            stored = [c for c in found if c.archive_tier == tier]
+            if stored:
+                yield tier, _usage(stored)
 
     def _of(self, pair: TeamClass) -> Iterator[Candidate]:
         return (candidate for candidate in self._candidates if _pair(candidate) == pair)
@@ -151,11 +164,14 @@ def _grace_over(candidate: Candidate, now_ns: int) -> bool:
     return candidate.purge_after_ns is not None and candidate.purge_after_ns <= now_ns
 
 
-def _usage(candidates: Iterable[Candidate]) -> Usage:
+_IN_HOT = frozenset((Original.OPEN, Original.SETTLED, Original.MISSING))
+
+
+def _usage(candidates: Iterable[Candidate], *, stored: bool = True) -> Usage:
     total = Usage()
     for c in candidates:
-        stored = c.stored_bytes if c.archive_id is not None else c.allocated_bytes
-        total += Usage(segments=1, logical_bytes=c.size_bytes, stored_bytes=stored)
+        size = c.stored_bytes if stored and c.archive_id is not None else c.allocated_bytes
+        total += Usage(segments=1, logical_bytes=c.size_bytes, stored_bytes=size)
     return total
 
 

@@ -126,10 +126,11 @@ class DueSource(Protocol):
         """Settled originals that a restore put back beside their stored copy, their stay over. By place and id."""
 
     def open_usage(self, cutoffs: Sequence[tuple[TeamClass, int]]) -> Iterator[tuple[TeamClass, Usage]]:
-        """Open originals last written by the pair's cut-off. By pair, pairs without any left out."""
+        """Open originals, unmarked and never stored, last written by the pair's cut-off. By pair; none, no value."""
 
     def unknown_age_usage(self, pair: TeamClass) -> Iterator[tuple[TierName, Usage]]:
         """Unmarked and live, no last write. By tier."""
 
     def usage(self, pair: TeamClass, *, before_day: int | None) -> Iterator[tuple[TierName, Usage]]:
-        """From rollups: days of last write before ``before_day``, all where None. By tier."""
+        """From rollups: days of last write before ``before_day``, all where None. By tier; what is in two tiers is in
+        both."""
