@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lifecycle.cli.command import HouseCommand
-from lifecycle.cli.door import open_app
+from lifecycle.cli.door import open_app, present
 from lifecycle.cli.forms import Form, deliver, report_form
 from lifecycle.cli.invocation import Invocation
 from lifecycle.cli.selectors import Filters, selectors
@@ -16,6 +16,8 @@ from lifecycle.cli.times import WHEN, When
 from lifecycle.errors import ExitCode
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from lifecycle.report.figures import AuditReport
     from lifecycle.wiring import App
 
@@ -49,7 +51,7 @@ def command(call: Invocation, *, section: str | None, now: When | None, filters:
     from lifecycle.report.screen import fold_audit, table_for_csv
 
     with open_app(call, read_only=True, now=now) as app:
-        report = _gather(app, filters, with_due=section == "due")
+        report = _gather(app, filters, present(app, now), with_due=section == "due")
     deliver(
         call,
         form,
@@ -60,12 +62,12 @@ def command(call: Invocation, *, section: str | None, now: When | None, filters:
     return ExitCode.DONE
 
 
-def _gather(app: App, filters: Filters, *, with_due: bool) -> AuditReport:
+def _gather(app: App, filters: Filters, now: datetime, *, with_due: bool) -> AuditReport:
     from lifecycle.report.audit import AuditFilter, gather_audit, gather_due
 
     teams = tuple(map(app.policy.team_of, filters.teams))
     only = AuditFilter(teams=teams, classes=filters.classes, tiers=filters.tiers, words=filters.describe())
-    report = gather_audit(app.catalog, app.policy, now=app.now(), only=only)
+    report = gather_audit(app.catalog, app.policy, now=now, only=only)
     if not with_due:
         return report
-    return dataclasses.replace(report, due=gather_due(app.catalog, app.policy, now=app.now(), only=only))
+    return dataclasses.replace(report, due=gather_due(app.catalog, app.policy, now=now, only=only))

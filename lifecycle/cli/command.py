@@ -18,6 +18,7 @@ from lifecycle.cli.invocation import Invocation
 from lifecycle.cli.words import COMMANDS, make_unknown_command
 from lifecycle.errors import ExitCode
 
+_STOPPED_BY_HAND: Final = 130  # what a shell says of SIGINT; nothing of ours has a code above 8
 CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
@@ -130,9 +131,9 @@ class MainGroup(HouseGroup):
         try:
             code = super().main(args, prog_name or "lifecycle", standalone_mode=False, obj=call, **extra)
             exit_code = ExitCode(code) if isinstance(code, int) else ExitCode.DONE
+        except (KeyboardInterrupt, click.exceptions.Abort):
+            call.err("lifecycle: stopped by hand")
+            sys.exit(call.end(_STOPPED_BY_HAND))
         except Exception as error:
             exit_code = show_failure(error, call)
-        except KeyboardInterrupt:
-            call.err("lifecycle: stopped by hand")
-            sys.exit(call.end(130))
         sys.exit(call.end(exit_code))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lifecycle.cli.command import HouseCommand
-from lifecycle.cli.door import open_app
+from lifecycle.cli.door import open_app, present
 from lifecycle.cli.forms import Form, deliver, report_form
 from lifecycle.cli.invocation import Invocation
 from lifecycle.cli.selectors import parse_path
@@ -15,6 +15,8 @@ from lifecycle.cli.times import WHEN, When
 from lifecycle.errors import ExitCode
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from lifecycle.model import Segment
     from lifecycle.wiring import App
 
@@ -42,11 +44,11 @@ def command(call: Invocation, *, what: str, now: When | None, form: Form) -> Exi
             found = [find_by_id(app.catalog, int(what.removeprefix("#")))]
         else:
             found = find_segments(app.catalog, parse_path(what))
-        _deliver(call, form, app, found)
+        _deliver(call, form, app, found, present(app, now))
     return ExitCode.DONE
 
 
-def _deliver(call: Invocation, form: Form, app: App, found: list[Segment]) -> None:
+def _deliver(call: Invocation, form: Form, app: App, found: list[Segment], now: datetime) -> None:
     from lifecycle.catalog.places import place_by_id
     from lifecycle.catalog.segments import archives_by_ids
     from lifecycle.plan.explain import explain
@@ -59,7 +61,6 @@ def _deliver(call: Invocation, form: Form, app: App, found: list[Segment]) -> No
     with app.catalog.read() as conn:
         archives = archives_by_ids(conn, [first.archive_id] if first.archive_id is not None else [])
         root = place_by_id(conn, first.place_id).root
-    now = app.now()
     explained = explain(first, archives[0] if archives else None, app.policy, now)
     past = list(iter_past(app.catalog, [first]))
     names = ", ".join(f"{other.id} ({other.original.value})" for other in others)

@@ -27,9 +27,6 @@ def show_failure(error: Exception, call: Invocation) -> ExitCode:
         case click.ClickException():
             _show(*_click_words(error), call)
             code = ExitCode.USAGE
-        case click.exceptions.Abort():
-            _show("stopped by hand", None, call)
-            code = ExitCode.FAILED
         case OSError() if error.strerror:
             where = f": {error.filename!s}" if error.filename is not None else ""
             _show(f"{error.strerror.lower()}{where}", None, call)

@@ -25,6 +25,7 @@ Exit codes:
 
 
 @click.group(
+    "lifecycle",
     cls=MainGroup,
     params=common_options(hidden=False),
     epilog=EXIT_CODES,
@@ -50,3 +51,7 @@ def group(call: Invocation) -> None:
 def main() -> None:
     """The console script."""
     group.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -10,6 +10,7 @@ from lifecycle.catalog.places import Finding, Place
 from lifecycle.catalog.reporting import CatalogCounters
 from lifecycle.errors import ExitCode
 from lifecycle.report.figures import Attention, RunLine
+from lifecycle.report.runs import EXIT_WORDS, count_of
 from lifecycle.units import format_count, format_duration
 
 _NO_GOOD_RUN: Final = timedelta(hours=48)  # a nightly run may fail once before a person is called
@@ -67,7 +68,8 @@ def _run_attention(last: RunLine | None, good: RunLine | None, now: datetime) ->
         yield Attention(is_urgent=False, subject="run", text=text, hint="lifecycle history")
     elif last.exit_code not in (ExitCode.DONE, ExitCode.ATTENTION):
         is_bad = last.exit_code in (ExitCode.DAMAGE, ExitCode.FAILED)
-        text = f"run {last.run_id} ended with exit code {int(last.exit_code)}, {format_count(last.problems)} problems"
+        problems = f", {count_of(last.problems, 'problem')}" if last.problems else ""
+        text = f"run {last.run_id}: {EXIT_WORDS[last.exit_code]} (exit {int(last.exit_code)}){problems}"
         yield Attention(is_urgent=is_bad, subject="run", text=text, hint=f"lifecycle history {last.run_id} --problems")
     since = good.now if good else None
     if since is None or now - since > _NO_GOOD_RUN:

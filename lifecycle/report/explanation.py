@@ -32,14 +32,14 @@ def fold_explanation(found: Explanation, *, root: str, past: Iterable[PastStep],
 
 def describe_segment(segment: Segment) -> str:
     """``segment 17 · nlp/rlhf-9 gpu-114 rank 3 · class training (platform.yaml:15) · …`` on one line."""
-    labels = segment.labels
+    labels, rule = segment.labels, segment.class_rule
     rank = f"rank {labels.rank}" if labels.rank is not None else ""
     run = f"run {labels.attempt}" if labels.attempt else ""
     place = " ".join(part for part in (f"{labels.team}/{labels.job}", run, labels.node, rank, labels.stream) if part)
     parts = [
         f"segment {segment.id}",
         place,
-        f"class {segment.class_name} ({segment.class_rule}{', ' + segment.class_rule.text if segment.class_rule.text else ''})",
+        f"class {segment.class_name} ({rule}{f', {rule.text}' if rule.text else ''})",
         f"{format_size(segment.size_bytes)}, layout {segment.layout}",
         _age_words(segment),
         _where_words(segment),
@@ -103,16 +103,11 @@ def _past_words(step: PastStep) -> str:
 
 def table_of_conditions(found: Explanation) -> Table:
     """What must hold before something happens to it."""
-    columns = (Column(key="met", title=""), Column(key="condition"), Column(key="current", title="NOW"), Column(key="required"),
-               Column(key="rule"))  # fmt: skip
+    columns = (
+        Column(key="met"), Column(key="condition"), Column(key="current", title="NOW"), Column(key="required"),
+        Column(key="rule"),
+    )  # fmt: skip
     rows = [
-        (
-            "yes" if condition.is_met else "no",
-            condition.name,
-            condition.current,
-            condition.required,
-            str(condition.rule or ""),
-        )
-        for condition in found.conditions
+        ("yes" if it.is_met else "no", it.name, it.current, it.required, str(it.rule or "")) for it in found.conditions
     ]
     return Table(columns=columns, rows=rows)

@@ -93,8 +93,9 @@ def _tier_row(name: str, tier: TierUsage) -> tuple[Cell, ...]:
 
 
 def _usage_cells(usage: Usage, tier: str) -> tuple[Cell, ...]:
-    """Nothing is compressed in hot: a ratio there would be of blocks."""
-    ratio = usage.stored_bytes / usage.logical_bytes if usage.logical_bytes and tier != TierName.HOT else None
+    """The ratio of what archives take; hot holds blocks, and in a total the two would be mixed."""
+    is_compressed = tier in (TierName.WARM, TierName.COLD) and usage.logical_bytes > 0
+    ratio = usage.stored_bytes / usage.logical_bytes if is_compressed else None
     return (usage.segments, usage.logical_bytes, usage.stored_bytes, ratio)
 
 

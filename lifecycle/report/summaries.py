@@ -18,7 +18,7 @@ from lifecycle.catalog.places import places
 from lifecycle.catalog.reporting import count_problems
 from lifecycle.catalog.runs import RunRecord, list_runs, problems_of, run_by_id
 from lifecycle.catalog.store import Catalog
-from lifecycle.errors import ExitCode, NothingFound
+from lifecycle.errors import Consequence, ExitCode, NothingFound
 from lifecycle.report.figures import ProblemLine, RunLine, RunReport, ScanOnceReport, StoredRun
 from lifecycle.report.json import RUN_SCHEMA, SCAN_SCHEMA
 from lifecycle.units import from_ns
@@ -87,7 +87,10 @@ def read_problems(catalog: Catalog, run_id: int | None) -> list[ProblemLine]:
             recent = [record.id for record in list_runs(conn, limit=200)]
             run_id = max(count_problems(conn, recent), default=0)
         found = problems_of(conn, run_id)
-    return [
+        record = run_by_id(conn, run_id)
+    ended_by = str(record.summary.get("error") or "") if record is not None else ""
+    last = [ProblemLine(phase="run", message=ended_by, consequence=Consequence.HALT.value)] if ended_by else []
+    return last + [
         ProblemLine(
             phase=problem.phase,
             place=names.get(problem.place_id or 0, ""),

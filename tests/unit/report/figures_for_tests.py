@@ -27,6 +27,7 @@ from lifecycle.report.figures import (
 from tests.builders import NOON, a_batch, a_policy, a_reason, a_segment
 
 GIB = 2**30
+DIGEST = "9c41e7" + "0" * 58
 TIB = 2**40
 
 
@@ -54,7 +55,7 @@ def a_tier_usage(tier: TierName, stored: float, **overrides: Any) -> TierUsage:
 
 def a_run(**overrides: Any) -> RunReport:
     run = RunReport(
-        run_id=1882, host="cron-1", now=NOON, started=NOON, ended=NOON + timedelta(hours=3), policy_digest="9c41e7" + "0" * 58,
+        run_id=1882, host="cron-1", now=NOON, started=NOON, ended=NOON + timedelta(hours=3), policy_digest=DIGEST,
         exit_code=ExitCode.PARTIAL, scans=(a_scan(),),
         phases=(
             PhaseReport(action=ActionKind.PURGE, tier_from=TierName.WARM, planned_segments=6_120, segments=6_120,
@@ -65,7 +66,8 @@ def a_run(**overrides: Any) -> RunReport:
         after=(a_tier_usage(TierName.HOT, 0.7 * TIB), a_tier_usage(TierName.WARM, 1.79 * TIB)),
         problem_count=7,
         problems=tuple(
-            ProblemLine(phase="scan", place="lustre", subject=f"nlp/private-{n}", message="permission denied") for n in range(7)
+            ProblemLine(phase="scan", place="lustre", subject=f"nlp/private-{n}", message="permission denied")
+            for n in range(7)
         ),
     )  # fmt: skip
     return replace(run, **overrides)
@@ -74,7 +76,7 @@ def a_run(**overrides: Any) -> RunReport:
 def a_run_line(run_id: int = 1882, **overrides: Any) -> RunLine:
     line = RunLine(
         run_id=run_id, command="run", host="cron-1", now=NOON - timedelta(hours=1), started=NOON - timedelta(hours=1),
-        ended=NOON, policy_digest="9c41e7" + "0" * 58, exit_code=ExitCode.PARTIAL, problems=2,
+        ended=NOON, policy_digest=DIGEST, exit_code=ExitCode.PARTIAL, problems=2,
     )  # fmt: skip
     return replace(line, **overrides)
 
@@ -94,14 +96,16 @@ def an_audit(**overrides: Any) -> AuditReport:
     )  # fmt: skip
     total = TierUsage(tier=TierName.HOT, usage=hot.usage + warm.usage, objects=5)
     report = AuditReport(
-        at=NOON, catalog_id="c0ffee", rehearsal=False, policy_digest="9c41e7" + "0" * 58, last_run=a_run_line(),
+        at=NOON, catalog_id="c0ffee", rehearsal=False, policy_digest=DIGEST, last_run=a_run_line(),
         last_good_run=a_run_line(1881, now=NOON - timedelta(hours=25), exit_code=ExitCode.DONE),
         attention=(
-            Attention(is_urgent=True, subject="nvme", text="unreachable: no marker in /nvme/logs", hint="lifecycle scan"),
-            Attention(is_urgent=False, subject="run", text="run 1882 ended with exit code 3", hint="lifecycle history 1882"),
+            Attention(is_urgent=True, subject="nvme", text="unreachable: no marker in /nvme", hint="lifecycle scan"),
+            Attention(is_urgent=False, subject="run", text="done in part (exit 3)", hint="lifecycle history 1882"),
         ),
         tiers=(hot, warm), total=total, teams=teams,
-        counters=Counters(marked=41_690, age_unknown=4, foreign=1_207, unlisted_teams=1, open_segments=2, open_bytes=GIB),
+        counters=Counters(
+            marked=41_690, age_unknown=4, foreign=1_207, unlisted_teams=1, open_segments=2, open_bytes=GIB
+        ),
         saved=Saved(stored_segments=100, logical_bytes=50 * GIB, stored_bytes=10 * GIB, archives=2, purged_segments=9,
                     purged_bytes=GIB),
         runs=(a_run_line(), a_run_line(1881, exit_code=ExitCode.DONE, problems=0)),

@@ -1,0 +1,5 @@
+"""``python -m lifecycle``."""
+
+from lifecycle.cli.main import main
+
+main()
