@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from lifecycle.model import ActionKind, Archive, ArchiveState, Original, ReasonCode, Segment, TierName
-from lifecycle.policy.rules import ExpireFrom
+from lifecycle.policy.rules import ExpireFrom, Policy, TeamRule
 from lifecycle.units import DAY_NS
 from tests.builders import NOON_NS, a_class, a_policy, a_segment, a_team, ago_ns
 from tests.unit.plan.views import MOVES, Plan, View, a_view, an_archive_of, plan_of, plan_segments
@@ -129,7 +130,7 @@ def test_without_a_believable_last_write_nothing_is_ever_due(age: str | None) ->
         ({"stay_until_ns": NOON_NS + 1, "original": Original.SETTLED}, ReasonCode.STAY),
     ],
 )
-def test_what_bars_a_mark_is_counted_with_its_reason(change: dict[str, object], code: ReasonCode) -> None:
+def test_what_bars_a_mark_is_counted_with_its_reason(change: dict[str, Any], code: ReasonCode) -> None:
     archive, (member,) = an_archive_of(a_segment("40d"), tier=TierName.COLD)
     plan = plan_of(a_view(replace(member, **change), archives=[archive]))
     assert plan.of(MARK) == []
@@ -148,10 +149,10 @@ def test_a_class_without_expire_after_is_kept_for_ever() -> None:
 
 
 def test_a_team_may_keep_longer_or_shorter_than_the_platform() -> None:
-    def write(days: str) -> tuple[object, ...]:
-        return (a_class(expire_after=days, expire_from=ExpireFrom.WRITE),)
+    def keeps(team: str, days: str) -> TeamRule:
+        return a_team(team, classes=[a_class(expire_after=days, expire_from=ExpireFrom.WRITE)])
 
-    teams = ["vision", a_team("nlp", classes=write("60d")), a_team("speech", classes=write("10d"))]  # type: ignore[arg-type]
+    teams: list[str | TeamRule] = ["vision", keeps("nlp", "60d"), keeps("speech", "10d")]
     view = each_in_cold(*(a_segment("35d", team=team) for team in ("vision", "nlp", "speech")))
     plan = plan_of(view, a_policy(classes=[a_class(expire_from=ExpireFrom.WRITE)], teams=teams))
     assert sorted(batch.team for batch in plan.of(MARK)) == ["speech", "vision"]
@@ -188,9 +189,9 @@ def test_a_mark_is_taken_off_when_its_job_writes_again() -> None:
     "policy",
     [a_policy(teams=["nlp"]), a_policy(classes=[a_class("error")]), a_policy(classes=[a_class(expire_after=None)])],
 )
-def test_a_mark_is_taken_off_when_policy_no_longer_lets_it_go(policy: object) -> None:
+def test_a_mark_is_taken_off_when_policy_no_longer_lets_it_go(policy: Policy) -> None:
     view = replace(in_cold(a_segment("40d", marked="9d")), marked_under="an older policy")
-    plan = plan_of(view, policy)  # type: ignore[arg-type]
+    plan = plan_of(view, policy)
     assert [batch.kind for batch in plan.batches] == [UNMARK]
 
 
@@ -210,7 +211,7 @@ def test_a_mark_stays_while_its_segment_is_only_in_the_wrong_tier() -> None:
 # --- purges -------------------------------------------------------------------------------------------------------
 
 
-def purge_of(*segments: Segment, **archive: object) -> tuple[Plan, Archive]:
+def purge_of(*segments: Segment, **archive: Any) -> tuple[Plan, Archive]:
     made, members = an_archive_of(*segments, tier=TierName.COLD, **archive)
     return plan_of(a_view(*members, archives=[made])), made
 
@@ -287,7 +288,7 @@ def test_an_original_without_a_stored_copy_is_purged_by_name() -> None:
         ({"stay_until_ns": NOON_NS + 1}, ReasonCode.STAY),
     ],
 )
-def test_what_bars_the_purge_of_an_original_is_counted(change: dict[str, object], code: ReasonCode) -> None:
+def test_what_bars_the_purge_of_an_original_is_counted(change: dict[str, Any], code: ReasonCode) -> None:
     plan = plan_segments(replace(a_segment("40d", marked="3d"), **change), policy=a_policy(tiers=[]))
     assert plan.batches == ()
     assert plan.kept_codes == {code: 1}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -55,7 +56,7 @@ def test_what_has_a_stored_copy_is_not_moved_again_from_hot() -> None:
         ({"last_write_ns": None}, ReasonCode.AGE_UNKNOWN),
     ],
 )
-def test_what_bars_a_move_is_counted_with_its_reason(change: dict[str, object], code: ReasonCode) -> None:
+def test_what_bars_a_move_is_counted_with_its_reason(change: dict[str, Any], code: ReasonCode) -> None:
     plan = plan_segments(replace(a_segment("2d"), **change))
     assert plan.batches == ()
     assert plan.kept_codes == {code: 1}
@@ -111,7 +112,7 @@ def test_an_archive_has_at_most_4096_members() -> None:
     ],
 )
 def test_only_segments_with_the_same_team_class_place_and_readers_share_an_archive(
-    other: dict[str, object], batches: int
+    other: dict[str, Any], batches: int
 ) -> None:
     plan = plan_segments(a_segment("30h"), a_segment("30h", **other))
     assert len(plan.of(*MOVES)) == batches

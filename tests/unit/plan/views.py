@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from lifecycle.model import ActionKind, Archive, Kept, Original, PlannedBatch, ReasonCode, Segment, TierName
 from lifecycle.plan.decide import candidate_of
@@ -57,7 +58,7 @@ def a_view(*segments: Segment, archives: Iterable[Archive] = (), **overrides: st
 
 
 def an_archive_of(
-    *segments: Segment, tier: TierName = TierName.WARM, **overrides: object
+    *segments: Segment, tier: TierName = TierName.WARM, **overrides: Any
 ) -> tuple[Archive, tuple[Segment, ...]]:
     """An archive that holds just these, and the segments as they then are: stored in it, their originals released."""
     first = segments[0]
