@@ -167,7 +167,7 @@ def _open(stack: contextlib.ExitStack, by_id: dict[int, Place], at: StoredAt, co
         tier = stack.enter_context(contextlib.closing(open_tier(tier_spec(by_id[at.place_id]))))
         archive = stack.enter_context(open_archive(tier.open(at.key), name=at.key))
     except (LifecycleError, OSError) as error:
-        message = f"archive {at.key}: {'is not there' if isinstance(error, FileNotFoundError) else error}"
+        message = f"archive {at.key}: is not there" if isinstance(error, FileNotFoundError) else str(error)
         counts.problems.append(
             ProblemLine(phase="restore", place=by_id[at.place_id].name, subject=at.key, message=message)
         )

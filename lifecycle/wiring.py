@@ -291,19 +291,21 @@ def open_root(settings: Settings, root: Path) -> Iterator[App]:
     The policy found in the usual places gives classes, layouts and tiers; where there is none, the starter's do.
     """
     with ExitStack() as stack:
-        policy = _policy_for_root(stack, settings, root)
+        policy = _policy_for_root(stack, settings)
         source = replace(policy.sources[0], name="root", path=str(root), each_node=False)
         clock: Clock = SystemClock() if settings.now is None else MovedClock(settings.now)
         catalog = stack.enter_context(copy_for_preview(None, now=clock.now()))
-        yield App(policy=replace(policy, sources=(source,)), catalog=catalog, clock=clock, host=socket.gethostname())
+        # Whoever looks at a strange tree wants to see all of it: every folder is a team there.
+        anybody = replace(policy, sources=(source,), teams={}, aliases={})
+        yield App(policy=anybody, catalog=catalog, clock=clock, host=socket.gethostname())
 
 
-def _policy_for_root(stack: ExitStack, settings: Settings, root: Path) -> Policy:
+def _policy_for_root(stack: ExitStack, settings: Settings) -> Policy:
     try:
         folder = find_policies(settings.policies, settings.environ, Path.cwd())
     except UsageError:
         if settings.policies is not None:
             raise
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="lifecycle-policy-")))
-        write_starter(folder, [root], folder / "warm", folder / "cold", folder / "catalog.db")
+        write_starter(folder, [folder / "logs"], folder / "warm", folder / "cold", folder / "catalog.db")
     return load_policy(folder, environ=settings.environ)

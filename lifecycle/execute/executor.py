@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from errno import EDQUOT, ENOSPC
 from typing import Any, Final
 
@@ -173,14 +173,22 @@ class BatchExecutor:
                 except (LifecycleError, OSError, BrokenProcessPool) as error:
                     told = _as_ours(error)
                     self._abandon(task, told)
-                    self._failed(task.batch, told)
+                    if isinstance(told, Skipped) and len(task.batch.archive_ids) > 1:
+                        self._one_by_one(task.batch)
+                    else:
+                        self._failed(task.batch, told)
+
+    def _one_by_one(self, batch: PlannedBatch) -> None:
+        """Archives whose members cannot lie in one (``a`` in one, ``a/b`` in the other) move each on its own."""
+        for archive_id in batch.archive_ids:
+            self._begin(replace(batch, kind=ActionKind.TRANSITION, archive_ids=(archive_id,)))
 
     def _packed(self, move: Move, result: PackResult) -> None:
         if result.damage:
-            self._site.journal.quarantine(
-                self._site.lease_of(move.batch.place_id), result.damaged_archive, result.damage
-            )
-            raise Damaged(result.damage)
+            lease = self._site.lease_of(move.batch.place_id)
+            self._site.journal.quarantine(lease, result.damaged_archive, result.damage)
+            self._site.journal.abandon(lease, move.head.id, Outcome.FAILED, result.damage)
+            raise Damaged(result.damage, hint="it is quarantined: nothing is read from it or removed")
         order = commit_move(self._site, move, result)
         tally = Tally(
             stored_bytes=result.size_bytes,
@@ -230,7 +238,7 @@ class BatchExecutor:
                     phase=batch.kind.value,
                     place_id=batch.place_id,
                     subject=f"{batch.team}/{batch.class_name}",
-                    error=LifecycleError(text),
+                    error=Skipped(text),
                 )
             )
 

@@ -118,7 +118,7 @@ def _write_object(
     try:
         facts = _fill_and_finish(target, out, single, replaces, fill, added)
         if facts is not None:
-            _verify(out.seal(), facts)
+            _verify(out.seal(), facts, target.key)
             out.publish()
     except _GivenUp as error:
         facts = None
@@ -190,9 +190,9 @@ def _fill_and_finish(
         writer.close()
 
 
-def _verify(reader: ObjectReader, facts: ArchiveFacts) -> None:
+def _verify(reader: ObjectReader, facts: ArchiveFacts, name: str) -> None:
     try:
-        verify_archive(reader, facts)
+        verify_archive(reader, facts, name=name)
     finally:
         reader.close()
 
