@@ -109,12 +109,14 @@ def _look_back(demo: _Shell, now: datetime) -> None:
     demo.run("audit", "--now", _when(now))
     _say("Where everything is, and what happened to one log of a finished job.")
     demo.run("ls", "--team", "nlp", "--by", "job")
-    demo.run("explain", "logs/shared/vision/detr-r50/rank_3.log", "--now", _when(now))
+    demo.run("explain", "logs/shared/vision/detr-r50/rank_1.log", "--now", _when(now))
 
 
 def _restore(demo: _Shell, facts: SampleFacts, written: Mapping[str, _Written]) -> None:
-    _say("Everything that is stored, back as files in another folder: bytes, names, times and modes.")
-    demo.run("restore", "--state", "stored", "--to", "restored")
+    _say("What three teams have stored, back as files in another folder: bytes, names, times and modes.")
+    demo.run(
+        "restore", "--team", "nlp", "--team", "recsys", "--team", "speech", "--state", "stored", "--to", "restored"
+    )
     restored = demo.folder / "restored"
     found = {name: path for path, name in _iter_files(restored) if name in written}
     unlike = [name for name, path in found.items() if _look_at(path) != written[name]]
@@ -124,11 +126,12 @@ def _restore(demo: _Shell, facts: SampleFacts, written: Mapping[str, _Written]) 
 
 
 def _close(demo: _Shell) -> None:
+    name = "lifecycle" if shutil.which("lifecycle") else shlex.join(_program())
     _say(
         f"All of it lies in {demo.folder}: logs, warm, cold, restored, policies, state/catalog.db. Look with\n"
-        f"  cd {shlex.quote(str(demo.folder))} && lifecycle history && lifecycle audit --section teams\n"
+        f"  cd {shlex.quote(str(demo.folder))} && {name} history && {name} audit --section teams\n"
         "Your own logs, without changing a byte of them:\n"
-        "  lifecycle plan --root /your/logs"
+        f"  {name} plan --root /your/logs"
     )
 
 
@@ -177,7 +180,16 @@ class _Shell:
         sys.stdout.write(f"$ lifecycle {shlex.join(arguments)}\n")
         sys.stdout.flush()
         environment = {name: value for name, value in os.environ.items() if not name.startswith("LIFECYCLE_")}
-        ended = subprocess.run([*_program(), *arguments], cwd=self.folder, env=environment, check=False)
+        # A terminal gets the command's progress; elsewhere its last line is for machines, and there is none here.
+        is_watched = sys.stderr.isatty()
+        ended = subprocess.run(
+            [*_program(), *arguments],
+            cwd=self.folder, env=environment, check=False, text=True, stderr=None if is_watched else subprocess.PIPE,
+        )  # fmt: skip
+        for line in (ended.stderr or "").splitlines():
+            if not line.startswith("{"):
+                sys.stderr.write(line + "\n")
+        sys.stderr.flush()
         if ended.returncode not in _GOOD:
             raise DemoFailed(
                 f"lifecycle {shlex.join(arguments)}: exit {ended.returncode}",
