@@ -15,6 +15,7 @@ from datetime import timedelta
 from itertools import groupby
 from pathlib import Path
 
+from lifecycle.app import App, tier_spec
 from lifecycle.archive import ArchiveReader, open_archive
 from lifecycle.catalog.places import Place, places
 from lifecycle.catalog.restoring import PutBack, StoredAt, record_put_back, stored_at
@@ -36,7 +37,6 @@ from lifecycle.report.figures import ProblemLine, Progress, RestoreReport
 from lifecycle.scan.handles import Root
 from lifecycle.tiers import open_tier
 from lifecycle.units import duration_ns, format_size, to_ns
-from lifecycle.wiring import App, tier_spec
 
 STAY = timedelta(days=7)  # how long a segment restored in place is left alone
 _CHUNK = 2**20

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from lifecycle.app import App
 from lifecycle.catalog.due import CatalogDue
 from lifecycle.catalog.places import places
 from lifecycle.catalog.resolving import resolve_members
@@ -35,7 +36,6 @@ from lifecycle.report.figures import (
 from lifecycle.session import RunOptions as RunOptions
 from lifecycle.session import Session, make_stopper, stop_signal, tier_usage
 from lifecycle.units import from_ns
-from lifecycle.wiring import App
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

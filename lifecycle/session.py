@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from lifecycle.app import App, check_marker, known_places, rewrite_marker, tier_spec, unknown_places
 from lifecycle.catalog.expiry import Expiry
 from lifecycle.catalog.journal import Journal
 from lifecycle.catalog.lease import Lease, take_lease
@@ -53,7 +54,6 @@ from lifecycle.scan.handles import Root
 from lifecycle.scan.reconcile import ScanFigures, scan_place
 from lifecycle.tiers import open_tier
 from lifecycle.units import duration_ns, from_ns, to_ns
-from lifecycle.wiring import App, check_marker, known_places, rewrite_marker, tier_spec, unknown_places
 
 _BEHIND_HINT = "the catalog came back from a backup: it scans, searches and restores, and removes nothing there"
 BACKWARDS = timedelta(hours=1)  # a clock this far behind an earlier run's stops all removals

@@ -11,21 +11,23 @@ import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from lifecycle.catalog.places import Place, ensure_place, find_place, places
+from lifecycle.app import App as App
+from lifecycle.app import host_of, put_marker
+from lifecycle.catalog.places import ensure_place, find_place
 from lifecycle.catalog.store import Catalog, catalog_path, copy_for_preview, create_catalog, open_catalog
 from lifecycle.clock import MovedClock, SystemClock
 from lifecycle.errors import ExitCode, LifecycleError, PlaceUnavailable, UsageError, worst_exit
 from lifecycle.model import PlaceKind, TierName
 from lifecycle.policy.load import find_policies, load_policy
+from lifecycle.policy.rules import Policy
 from lifecycle.policy.starter import starter_files
-from lifecycle.policy.rules import Policy, SourceRule
-from lifecycle.ports import Clock, TierSpec
+from lifecycle.ports import Clock
 from lifecycle.report.figures import InitReport, Made, ProblemLine
-from lifecycle.scan.marker import Marker, read_marker, write_marker
+from lifecycle.scan.marker import read_marker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,19 +37,6 @@ class Settings:
     policies: Path | None = None
     now: datetime | None = None
     environ: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class App:
-    """One command's open world."""
-
-    policy: Policy
-    catalog: Catalog
-    clock: Clock
-    host: str
-
-    def now(self) -> datetime:
-        return self.clock.now()
 
 
 @contextmanager
@@ -66,86 +55,6 @@ def open_app(settings: Settings, *, read_only: bool) -> Iterator[App]:
                 hint="lifecycle plan --now shows that day; lifecycle init --rehearsal makes a catalog to practise on",
             )
         yield App(policy=policy, catalog=catalog, clock=clock, host=socket.gethostname())
-
-
-# --- places -------------------------------------------------------------------------------------------------------
-
-
-def host_of(source: SourceRule, host: str) -> str:
-    return host if source.each_node else ""
-
-
-def tier_spec(place: Place) -> TierSpec:
-    return TierSpec(kind="local", root=place.root)
-
-
-def known_places(app: App) -> list[tuple[Place, SourceRule | None]]:
-    """Places of the policy that the catalog knows, sources first, with their rule; what policy dropped is left out."""
-    with app.catalog.read() as conn:
-        by_name = {(place.kind, place.name, place.host): place for place in places(conn)}
-    found: list[tuple[Place, SourceRule | None]] = []
-    for source in app.policy.sources:
-        place = by_name.get((PlaceKind.SOURCE, source.name, host_of(source, app.host)))
-        if place is not None:
-            found.append((place, source))
-    for name in app.policy.tiers:
-        place = by_name.get((PlaceKind.TIER, name.value, ""))
-        if place is not None:
-            found.append((place, None))
-    return found
-
-
-def unknown_places(app: App) -> list[str]:
-    """What policy names and no ``lifecycle init`` has seen yet."""
-    known = {(place.kind, place.name) for place, _ in known_places(app)}
-    wanted = [(PlaceKind.SOURCE, source.name) for source in app.policy.sources]
-    wanted += [(PlaceKind.TIER, name.value) for name in app.policy.tiers]
-    return [f"{kind} {name}" for kind, name in wanted if (kind, name) not in known]
-
-
-def check_marker(app: App, place: Place) -> str:
-    """Raises PlaceUnavailable unless the place carries its own marker. "" when the catalog is up to date with it, else
-    why the catalog is older than the place: then nothing may be stored or removed there."""
-    marker = read_marker(place.root)
-    if marker is None:
-        raise PlaceUnavailable(
-            f"{place}: no marker in {place.root}; it may be unmounted or replaced",
-            hint="mount it; if it is new and really yours: lifecycle init",
-        )
-    catalog_id = app.catalog.facts().catalog_id
-    if (marker.catalog_id, marker.place_uid) != (catalog_id, place.uid):
-        raise PlaceUnavailable(
-            f"{place}: {place.root} belongs to catalog {marker.catalog_id[:8]} ({marker.kind} {marker.name}), "
-            f"this catalog is {catalog_id[:8]}",
-            hint="nothing is done there; point the policy at its own directory",
-        )
-    if marker.generation <= place.generation:
-        return ""
-    return f"{place}: its marker is of generation {marker.generation}, this catalog knows {place.generation}"
-
-
-def rewrite_marker(app: App, place: Place) -> None:
-    """The next generation, in the catalog first: a crash between the two leaves a marker that is merely behind."""
-    from lifecycle.catalog.places import place_by_id, set_marker_generation
-
-    with app.catalog.write() as conn:
-        set_marker_generation(conn, place.id, place_by_id(conn, place.id).generation + 1)
-    with app.catalog.read() as conn:
-        current = place_by_id(conn, place.id)
-    _write_marker(app.catalog.facts().catalog_id, current)
-
-
-def _write_marker(catalog_id: str, place: Place) -> None:
-    head = place.chain_head.hex() if place.chain_head else ""
-    marker = Marker(
-        place_uid=place.uid,
-        catalog_id=catalog_id,
-        generation=place.generation,
-        chain_head=head,
-        kind=place.kind.value,
-        name=place.name,
-    )
-    write_marker(place.root, marker)
 
 
 # --- init ---------------------------------------------------------------------------------------------------------
@@ -178,7 +87,7 @@ def init(
             )
         made.append(Made(kind="catalog", what=str(path), note="was there, left as it is"))
     else:
-        opened = create_catalog(policy.catalog_url, now=datetime.now(UTC), rehearsal=rehearsal)
+        opened = create_catalog(policy.catalog_url, now=SystemClock().now(), rehearsal=rehearsal)
         made.append(
             Made(
                 kind="catalog", what=str(path), note="rehearsal: its clock can be moved with --now" if rehearsal else ""
@@ -280,7 +189,7 @@ def _mark_place(catalog: Catalog, kind: PlaceKind, name: str, host: str, root: s
         )
     if marker is not None:
         return Made(kind="marker", what=root, note="was there, left as it is")
-    _write_marker(catalog_id, place)
+    put_marker(catalog_id, place)
     return Made(kind="marker", what=root, note=f"{kind} {name}")
 
 
