@@ -10,6 +10,8 @@ Rules of this schema
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -35,6 +37,11 @@ metadata = MetaData(
 
 # INTEGER PRIMARY KEY is SQLite's rowid; PostgreSQL gets BIGINT.
 _Id = BigInteger().with_variant(Integer(), "sqlite")
+
+
+def _where(condition: str) -> dict[str, Any]:
+    """A partial index, in the words of both databases."""
+    return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
 
 
 def _id() -> Column[int]:
@@ -198,7 +205,7 @@ Index(
     postgresql_where=_live,
 )
 Index("ix_segments_live_job", segments.c.job_id, segments.c.class_id, sqlite_where=_live, postgresql_where=_live)
-Index("ix_segments_marked_job", segments.c.job_id, sqlite_where=_marked, postgresql_where=_marked)  # its job wrote again
+Index("ix_segments_marked_job", segments.c.job_id, sqlite_where=_marked, postgresql_where=_marked)  # it wrote again
 Index("ix_segments_job_id", segments.c.job_id)  # all of a job, whatever became of it: ls, restore, search
 Index("ix_segments_open", segments.c.place_id, sqlite_where=_opening, postgresql_where=_opening)
 Index("ix_segments_missing", segments.c.place_id, sqlite_where=_missing, postgresql_where=_missing)
@@ -221,7 +228,7 @@ archives = Table(
     Column("day", Integer, nullable=False),
     Column("gid", BigInteger, nullable=False),
     Column("mode", Integer, nullable=False),
-    Column("form", Text, nullable=False),  # "tar" for merged, "single" for one segment as its own .zst, "plain" as it was
+    Column("form", Text, nullable=False),  # "tar" for merged, "single" for one segment as its own .zst
     Column("size_bytes", BigInteger, nullable=False),
     Column("raw_bytes", BigInteger, nullable=False),
     Column("members", Integer, nullable=False),
@@ -238,8 +245,8 @@ archives = Table(
     Column("removed_ns", BigInteger),
     Column("verified_ns", BigInteger),
     UniqueConstraint("place_id", "key"),
-    Index("ix_archives_due", "tier", "team_id", "class_id", "newest_write_ns", sqlite_where=text("state = 'live'"), postgresql_where=text("state = 'live'")),
-    Index("ix_archives_unfinished", "state", sqlite_where=text("state IN ('superseded', 'recorded', 'quarantined')"), postgresql_where=text("state IN ('superseded', 'recorded', 'quarantined')")),
+    Index("ix_archives_due", "tier", "team_id", "class_id", "newest_write_ns", **_where("state = 'live'")),
+    Index("ix_archives_unfinished", "state", **_where("state IN ('superseded', 'recorded', 'quarantined')")),
 )  # fmt: skip
 # Which archives an archive took its members from.
 archive_sources = Table(
@@ -276,7 +283,7 @@ batches = Table(
     Column("reason", Text, nullable=False, server_default=""),
     Column("created_ns", BigInteger, nullable=False),
     Column("updated_ns", BigInteger, nullable=False),
-    Index("ix_batches_unfinished", "state", sqlite_where=text("state IN ('intended', 'stored', 'committed')"), postgresql_where=text("state IN ('intended', 'stored', 'committed')")),
+    Index("ix_batches_unfinished", "state", **_where("state IN ('intended', 'stored', 'committed')")),
     Index("ix_batches_run_id", "run_id"),
 )  # fmt: skip
 batch_members = Table(
