@@ -137,7 +137,7 @@ class ScanPage:
     moved: list[tuple[KnownFile, Sighting, Claim]] = field(default_factory=list)
     replaced: list[KnownFile] = field(default_factory=list)
     folders: list[FolderState] = field(default_factory=list)
-    moved_ids: set[int] = field(default_factory=set)  # rows that the catalog still has under their former name
+    taken_ids: set[int] = field(default_factory=set)  # rows that the catalog still has under a former name or inode
 
     def __len__(self) -> int:
         return len(self.new) + len(self.changed) + len(self.moved) + len(self.replaced) + len(self.folders)

@@ -111,6 +111,7 @@ class FolderUpdate:
 
     def _replace(self, file: KnownFile) -> None:
         self._changes.page.replaced.append(file)
+        self._changes.page.taken_ids.add(file.id)
         self._changes.counts.replaced += 1
 
     # -- new names -------------------------------------------------------------------------------------------------
@@ -148,11 +149,11 @@ class FolderUpdate:
         wanted = {entry[1] for entry, _ in unknown}
         here = [owner for _, owner in unknown if owner is not None] + list(self.gone.values())
         found = {file.inode: file for file in here if file.inode in wanted}
-        elsewhere = wanted.difference(found)
-        for inode in elsewhere.intersection(self._changes.displaced):
+        for inode in wanted.difference(found).intersection(self._changes.displaced):
             found[inode] = self._changes.displaced[inode]
+        elsewhere = wanted.difference(found)
         for file in self._changes.find_by_inode(sorted(elsewhere)) if elsewhere else ():
-            if file.id not in self._changes.page.moved_ids:
+            if file.id not in self._changes.page.taken_ids:
                 found[file.inode] = file
         return found
 
@@ -170,7 +171,7 @@ class FolderUpdate:
             return False
         changes = self._changes
         changes.page.moved.append((file, self._sighting(entry, found, file.first_seen_ns), claim))
-        changes.page.moved_ids.add(file.id)
+        changes.page.taken_ids.add(file.id)
         changes.counts.renamed += 1
         self._files += 1
         self.gone.pop(file.id, None)
@@ -183,6 +184,7 @@ class FolderUpdate:
         if compare.may_be_put_back(entry, owner):
             found = self._look(entry, owner)
             if found is not None and compare.goes_on(owner, found):
+                self._changes.page.taken_ids.add(owner.id)
                 self._keep(entry, owner, found)
                 return
         if self._take_new(entry, None):

@@ -35,7 +35,7 @@ class Root:
         self._mounts = frozenset(mounts)
         self._open: OrderedDict[bytes, tuple[int, int]] = OrderedDict()  # path → (descriptor, device), least used first
         try:
-            self.fd = os.open(self.path, _FOLDER)  # the root itself may be a link: the operator named it
+            self.fd = _open(self.path, _FOLDER)  # the root itself may be a link: the operator named it
         except OSError as error:
             raise PlaceUnavailable(
                 f"root {show_name(self.path)} cannot be opened: {error.strerror}",
@@ -93,7 +93,7 @@ class Root:
 
     def _enter(self, path: bytes, name: bytes, parent_fd: int, parent_device: int) -> tuple[int, int]:
         try:
-            fd = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=parent_fd)
+            fd = _open(name, _FOLDER | os.O_NOFOLLOW, parent_fd)
         except OSError as error:
             if error.errno in (errno.ELOOP, errno.ENOTDIR):
                 raise Skipped(
@@ -108,6 +108,14 @@ class Root:
                 hint="list it under mounts of its source",
             )
         return fd, device
+
+
+def _open(name: bytes, flags: int, parent_fd: int | None = None) -> int:
+    """Leaves the access time alone where we may: only a folder's owner may."""
+    try:
+        return os.open(name, flags | os.O_NOATIME, dir_fd=parent_fd)
+    except PermissionError:
+        return os.open(name, flags, dir_fd=parent_fd)
 
 
 def _mount_points_below(root: bytes, mountinfo: str = "/proc/self/mountinfo") -> frozenset[bytes]:

@@ -3,9 +3,9 @@
 Knows bytes and descriptors. Never knows names, policy or the catalog. One open, one read and one close for a file of
 up to 8 KiB; a longer one costs one or two more reads, whatever its length.
 
-The fingerprint is over the first and the last 4 KiB of the first ``size`` bytes. A file that has only grown still has
-its old fingerprint at its old size: so a grown log is told from one whose writer truncated and rewrote it, which
-leaves name, inode, and perhaps even size alike (log-layouts section 5, trap 1).
+The fingerprint is over the first ``size`` bytes; of more than 8 KiB, over the first and the last 4 KiB of them. A file
+that has only grown still has its old fingerprint at its old size: so a grown log is told from one whose writer
+truncated and rewrote it, which leaves name, inode, and perhaps even size alike (log-layouts section 5, trap 1).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from lifecycle.scan.evidence import has_writer
 
 EDGE_BYTES: Final = 4096
 _HEAD_BYTES: Final = 2 * EDGE_BYTES
+_SAMPLE_BYTES: Final = 1024  # enough to count odd characters in; zero bytes are looked for in all of the head
 
 _MAGIC: Final = (
     (b"\x1f\x8b", Content.GZIP),
@@ -97,17 +98,16 @@ def ask_writer(name: bytes | str, folder_fd: int) -> tuple[os.stat_result, bool 
 
 def fingerprint_of(read_at: Callable[[int, int], bytes], size: int) -> bytes:
     """The fingerprint of the first ``size`` bytes of what ``read_at(offset, length)`` reads."""
-    tail = max(0, size - EDGE_BYTES)
-    return blake3(read_at(0, min(size, EDGE_BYTES)) + read_at(tail, size - tail)).digest(length=16)
+    if size <= _HEAD_BYTES:
+        return blake3(read_at(0, size)).digest(length=16)
+    return blake3(read_at(0, EDGE_BYTES) + read_at(size - EDGE_BYTES, EDGE_BYTES)).digest(length=16)
 
 
 def _fingerprint(fd: int, head: bytes, size: int) -> bytes:
     """As ``fingerprint_of``, but from what is read already as far as that goes. A shorter file gives another one."""
-    if size == 0:
-        return EMPTY_FINGERPRINT
-    start = max(0, size - EDGE_BYTES)
-    tail = head[start:size] if size <= len(head) else os.pread(fd, size - start, start)
-    return blake3(head[: min(size, EDGE_BYTES)] + tail).digest(length=16)
+    if size <= _HEAD_BYTES:
+        return blake3(head[:size]).digest(length=16)
+    return blake3(head[:EDGE_BYTES] + os.pread(fd, EDGE_BYTES, size - EDGE_BYTES)).digest(length=16)
 
 
 def classify(head: bytes) -> Content:
@@ -126,5 +126,6 @@ def classify(head: bytes) -> Content:
     text = head.strip(b"\x00")
     if b"\x00" in text:
         return Content.BINARY
-    odd = len(text.translate(None, _TEXT))
-    return Content.TEXT if odd * _ODD_SHARE <= len(text) else Content.BINARY
+    sample = text[:_SAMPLE_BYTES]
+    odd = len(sample.translate(None, _TEXT))
+    return Content.TEXT if odd * _ODD_SHARE <= len(sample) else Content.BINARY

@@ -26,7 +26,7 @@ from lifecycle.scan.folder import Changes, FolderUpdate
 from lifecycle.scan.sniff import ask_writer
 from lifecycle.scan.walk import Folder, Walk
 
-_PAGE_ROWS: Final = 8000  # of one transaction: its commit costs some ms, its rows some MB
+_PAGE_ROWS: Final = 8_000  # of one transaction: its commit costs some ms, its rows some MB
 
 
 class TreeScan:
@@ -118,7 +118,7 @@ class TreeScan:
         if ref.id is not None and not self._is_first:
             with self._catalog.read() as conn:
                 files = scanning.known_files(conn, ref.id)
-        files = [file for file in files if file.id not in self._changes.page.moved_ids]
+        files = [file for file in files if file.id not in self._changes.page.taken_ids]
         update = FolderUpdate(self._changes, folder, ref, self._walk.root.device_of(folder.path))
         update.run(files, may_know=not self._is_first)
         self.absences.expected += sum(file.original != Original.MISSING for file in files)
@@ -135,7 +135,7 @@ class TreeScan:
                 return  # gone for long, and with it all its files
             with self._catalog.read() as conn:
                 present = scanning.present_ids(conn, known.id)
-            moved = self._changes.page.moved_ids
+            moved = self._changes.page.taken_ids
             here = [(number, original) for number, original in present if number not in moved]
             self.absences.expected += sum(original != Original.MISSING for _, original in here)
             self.absences.add(here, known.id)
