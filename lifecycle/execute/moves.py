@@ -56,7 +56,7 @@ def begin_move(site: Site, batch: PlannedBatch) -> Move | None:
 def _begin_pack(site: Site, batch: PlannedBatch, target: WorkPlace) -> Move | None:
     lease = site.lease_of(batch.place_id)
     rows = [(m.segment_id, m.identity.inode, m.identity.size_bytes, m.identity.mtime_ns) for m in batch.members]
-    single = batch.kind is ActionKind.TRANSITION and len(batch.members) == 1
+    single = len(batch.members) == 1 and batch.members[0].identity.size_bytes > 0
     head = site.journal.intend(lease, batch, _intent(site, batch, single), target.place.id, rows)
     members = {member.segment_id: member for member in site.journal.members(head.id)}
     ready = [m for m in members.values() if m.original is Original.SETTLED and m.archive_id is None and m.ctime_ns >= 0]
