@@ -51,6 +51,7 @@ def make_classes(
             line = document.line_of(("classes", first))
             hint = "keep one of them: order is meaning, and only one can count"
             mistakes.append(document.mistake(loc, f"class {entry.name}: is here twice, first in line {line}", hint))
+            made.is_complete = False
         elif entry.name in seeded:
             _add(made, entry, document, loc, is_new=False)
         else:
@@ -67,7 +68,7 @@ def _seed(name: str) -> tuple[Document, PlatformKeys]:
     document = parse_document(name, SEEDS[name].encode())
     data, _ = document.data({})
     assert isinstance(data, dict)
-    return document, PlatformKeys.model_validate({"catalog": "-", "sources": [{"name": "-0", "path": "-"}], **data})
+    return document, PlatformKeys.model_validate({"catalog": "-", "sources": [{"name": "seed", "path": "-"}], **data})
 
 
 def _add(made: PlatformClasses, entry: ClassKeys, document: Document, loc: Loc, *, is_new: bool) -> None:
@@ -148,7 +149,7 @@ def _check_platform(made: PlatformClasses, keys: PlatformKeys, document: Documen
         if rule.at["expire_after"].text == DEFAULT:
             hint = f"add expire_after: 30d, or expire_after: {NEVER} to keep it for ever"
             mistakes.append(document.mistake(loc, f"class {entry.name}: no 'expire_after'", hint))
-        if not entry.match and entry.name != last.class_name:
+        if not entry.match and entry.name != last.class_name and not document.is_partial((*loc, "match")):
             hint = f"add match: [...]; only {last.class_name}, the last one, takes the rest"
             mistakes.append(document.mistake(loc, f"class {entry.name}: no 'match', and it is not the last", hint))
 

@@ -186,7 +186,12 @@ def parse_document(file: str, raw: bytes) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         said = " ".join(filter(None, (error.context, error.problem)))
-        composer.add(0 if mark is None else mark.line, f"not YAML: {said}", "check indentation, colons and quotes")
+        line = 0 if mark is None else mark.line
+        has_variable = "${" in "".join(text.splitlines()[line : line + 1])
+        hint = (
+            'inside { } put quotes around ${VAR}: "${VAR}"' if has_variable else "check indentation, colons and quotes"
+        )
+        composer.add(line, f"not YAML: {said}", hint)
         root = None
     except yaml.YAMLError as error:
         said = str(error).splitlines()[0] if str(error) else "unreadable"
@@ -302,7 +307,7 @@ class _Composer:
             size, inner = self._bounded(size + key.size + value.size, line), max(inner, value.depth)
             if not isinstance(key, Scalar):
                 self.add(key.line - 1, "a key that is a list or a mapping", "write a name before the colon")
-            elif key.text == "<<" and getattr(event, "style", None) is None:
+            elif key.text == "<<" and getattr(event, "style", None) in (None, ""):
                 if merge_line is not None:
                     self.add(key.line - 1, f"key '<<' is here twice, first in line {merge_line}", "write <<: [*a, *b]")
                 merge_line = key.line

@@ -69,7 +69,7 @@ def load_policy(directory: Path, *, environ: Mapping[str, str]) -> Policy:
     policy = _make_policy(documents, str(directory.absolute()), environ, mistakes)
     if policy is None or mistakes:
         order = {document.file: number for number, document in enumerate(documents)}
-        found = sorted(set(mistakes), key=lambda mistake: (order.get(mistake.file, -1), mistake.line, mistake.message))
+        found = sorted(set(mistakes), key=lambda m: (order.get(m.file, -1), m.file, m.line, m.message))
         raise PolicyError(tuple(mistake.render(f"{directory}/") for mistake in found))
     return policy
 

@@ -62,7 +62,7 @@ def _path_regex(pattern: str) -> tuple[bytes, bool]:
 def _glob_regex(glob: str) -> bytes:
     """A glob over a whole label value: ``*``, ``?``, ``[a-z]``, ``[!a]``, backslash."""
     # A gitignore pattern of one component says the same; a slash in a value is read as any other character.
-    regex, is_positive = _path_regex("/" + glob.replace("/", "\x00"))
+    regex, is_positive = _path_regex("/" + re.sub(r"\*+", "*", glob.replace("/", "\x00")))
     if not is_positive:
         raise ValueError(f"glob {glob!r} cannot be negated")
     return regex
@@ -161,8 +161,10 @@ class _LabelGlobs:
         value = self._value(labels)
         numbers = self._cache.get(value)
         if numbers is None:
-            raw = b"" if value is None else str(value).encode("utf-8", "surrogateescape").replace(b"/", b"\x00")
-            numbers = tuple(self._numbers[index] for index in self._globs.hits(raw) or ())
+            text = "" if value is None else str(value)
+            raw = text.encode("utf-8", "surrogateescape").replace(b"/", b"\x00")
+            # No glob, not even *, matches a label that is not there.
+            numbers = tuple(self._numbers[index] for index in (self._globs.hits(raw) if raw else None) or ())
             if len(self._cache) < _CACHE_LIMIT:
                 self._cache[value] = numbers
         return numbers

@@ -37,7 +37,7 @@ def describe(document: Document, loc: Loc) -> str:
         return f"{_NAMED_LISTS[head]} {shown}: "
     if isinstance(head, str) and head in _NAMED_TABLES:
         return f"{_NAMED_TABLES[head]} {which}: "
-    return f"{head}: "
+    return "" if isinstance(which, int) else f"{head}: "
 
 
 def did_you_mean(word: str, words: Iterable[str], otherwise: str) -> str:
@@ -142,6 +142,8 @@ def _words(model: type[Keys], loc: Loc, kind: str, detail: Any) -> tuple[str, st
 
 def _figure(loc: Loc) -> str:
     """``expire_after: `` before a message about its value; an entry of a list is named by the list's key."""
+    if len(loc) == 2 and loc[0] in _NAMED_LISTS:
+        return ""  # the entry itself, which describe() has named
     keys = [step for step in loc if isinstance(step, str) and step != "[key]"]
     return f"{keys[-1]}: " if keys else ""
 

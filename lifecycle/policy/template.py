@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import re2
 
@@ -18,26 +18,39 @@ STREAMS: Final = {b"stdout": "stdout", b"out": "stdout", b"stderr": "stderr", b"
 _PLACE_LABELS: Final = frozenset({"team", "job", "node"})  # cut from what class patterns look at
 _TOKEN: Final = re.compile(r"\{([^{}]*)\}|(\*+)|(\?)|([{}])|([^{}*?]+)")
 _LABEL: Final = re.compile(r"[a-z][a-z0-9_]{0,30}\Z")
+_BYTES: Final = ("utf-8", "surrogateescape")
 _READS: Final = {"rank": b"([0-9]{1,9})", "stream": b"(stdout|stderr|out|err)"}
 
 
-@dataclass(frozen=True, slots=True)
-class ComponentRead:
+class ComponentRead(NamedTuple):
     """What one component said: raw values by label, and what is left of it without team, job and node."""
 
     values: tuple[tuple[str, bytes], ...]
     left: bytes
 
 
+def _read_frame(raw: bytes, before: bytes, after: bytes, label: str) -> ComponentRead | None:
+    end = len(raw) - len(after)
+    if end <= len(before) or not raw.startswith(before) or not raw.endswith(after):
+        return None
+    value = raw[len(before) : end]
+    if label in _PLACE_LABELS:
+        return ComponentRead(((label, value),), before + after)
+    if (label == "rank" and not (value.isdigit() and len(value) < 10)) or (label == "stream" and value not in STREAMS):
+        return None
+    return ComponentRead(((label, value),), raw)
+
+
 class Component:
     """One component of a template, compiled."""
 
-    __slots__ = ("_regex", "_whole", "labels", "text")
+    __slots__ = ("_frame", "_regex", "labels", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.labels: tuple[str, ...] = ()
-        self._whole: str | None = None
+        # What stands before and after the only label: read by looking at both ends, once for every new file.
+        self._frame: tuple[bytes, bytes, str] | None = None
         self._regex = re2.compile(self._compile(text), _options())
 
     def _compile(self, text: str) -> bytes:
@@ -64,16 +77,17 @@ class Component:
             elif single is not None:
                 parts.append(b".")
             elif literal is not None:
-                parts.append(re.escape(literal.encode("utf-8", "surrogateescape")))
+                parts.append(re.escape(literal.encode(*_BYTES)))
         self.labels = tuple(labels)
-        if len(parts) == 1 and len(labels) == 1 and labels[0] not in _READS:
-            self._whole = labels[0]
+        if len(labels) == 1 and "*" not in text and "?" not in text:
+            before, _, rest = text.partition("{")
+            self._frame = (before.encode(*_BYTES), rest.partition("}")[2].encode(*_BYTES), labels[0])
         return b"".join(parts)
 
     def read(self, raw: bytes) -> ComponentRead | None:
         """None when the component does not fit."""
-        if self._whole is not None:
-            return ComponentRead(((self._whole, raw),), b"" if self._whole in _PLACE_LABELS else raw)
+        if self._frame is not None:
+            return _read_frame(raw, *self._frame)
         match = self._regex.fullmatch(raw)
         if match is None:
             return None
