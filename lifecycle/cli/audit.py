@@ -32,16 +32,22 @@ _SECTIONS = ("teams", "usage", "due", "runs", "places", "findings")
         "audit --section teams",
         "audit --team nlp --section usage --format csv --out nlp.csv",
         "audit --json | jq '.attention[]'",
+        "audit --quiet --check   # for monitoring: silent and 0, or the report and 7",
     ),
 )
 @click.option(
     "--section", type=click.Choice(_SECTIONS), help="Add one table below the screen; CSV holds this one alone."
 )
+@click.option(
+    "--check", "is_check", is_flag=True, help="Exit code 7 when a line of the report asks for a person at once (!!)."
+)
 @click.option("--now", type=WHEN, metavar="TIME", help="Report as of another time: what is due, how long ago.")
 @selectors("team", "class", "tier")
 @report_form()
 @click.pass_obj
-def command(call: Invocation, *, section: str | None, now: When | None, filters: Filters, form: Form) -> ExitCode:
+def command(
+    call: Invocation, *, section: str | None, is_check: bool, now: When | None, filters: Filters, form: Form
+) -> ExitCode:
     """Report usage, attention points and savings on one screen.
 
     Of what the last scan saw; the trees are not read. LOGICAL is what the logs hold, STORED what they take: blocks in
@@ -59,7 +65,8 @@ def command(call: Invocation, *, section: str | None, now: When | None, filters:
         json=lambda: [render_json(AUDIT_SCHEMA, report)],
         table=lambda: table_for_csv(report, section),
     )
-    return ExitCode.DONE
+    has_alarm = any(line.is_urgent for line in report.attention)
+    return ExitCode.ATTENTION if is_check and has_alarm else ExitCode.DONE
 
 
 def _gather(app: App, filters: Filters, now: datetime, *, with_due: bool) -> AuditReport:
