@@ -84,21 +84,23 @@ def check_roots(
 ) -> Iterator[Mistake]:
     """Roots that reach too far, roots within one another, and roots over the catalog or the policies."""
     catalog = catalog_url.removeprefix(_SQLITE)
-    real = [os.path.realpath(root.path) for root in roots]
-    for number, root in enumerate(roots):
-        reach = _reach(real[number], root.path, environ)
+    judged: list[tuple[Root, str]] = []
+    for root in roots:
+        real = os.path.realpath(root.path)
+        reach = _reach(real, root.path, environ)
         if reach is not None:
             hint = "give the logs a directory of their own"
             yield document.mistake(root.loc, f"{root.what}: path {root.path} is {reach}", hint)
             continue
-        for earlier, other in enumerate(roots[:number]):
-            relation = _relation(real[number], real[earlier])
+        for other, other_real in judged:
+            relation = _relation(real, other_real)
             if relation is not None:
-                line = document.line_of(other.loc)
-                message = f"{root.what}: path {root.path} {relation} {other.what}'s {other.path} (line {line})"
+                where = f"{other.path}, the path of {other.what} in line {document.line_of(other.loc)}"
+                message = f"{root.what}: path {root.path} {relation} {where}"
                 yield document.mistake(root.loc, message, "sources and tiers need directories beside each other")
+        judged.append((root, real))
         for what, path in (("catalog", catalog), ("policies folder", policies)):
-            if _is_inside(os.path.realpath(path), real[number]):
+            if _is_inside(os.path.realpath(path), real):
                 message = f"{root.what}: path {root.path} holds the {what} {path}"
                 yield document.mistake(root.loc, message, f"keep the {what} outside of sources and tiers")
 

@@ -249,7 +249,7 @@ quota: {}
 """
     assert refusals(load, platform, teams__a="team: a\nteam: b\nclases: []\n") == [
         "platform.yaml:4: source logs: unknown key 'setle'",
-        "platform.yaml:5: source more: path /srv/logs/more lies inside source logs's /srv/logs (line 4)",
+        "platform.yaml:5: source more: path /srv/logs/more lies inside /srv/logs, the path of source logs in line 4",
         "platform.yaml:6: tier warm: zstd: zstd level '99' is not between 1 and 19",
         "platform.yaml:8: class eval: unknown key 'expires_after'",
         "platform.yaml:8: class eval: warm_after: '1T' is not a duration",
