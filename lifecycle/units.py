@@ -106,6 +106,12 @@ def format_limit(duration: timedelta) -> str:
     return f"{seconds}s"
 
 
+def format_size_limit(size_bytes: int) -> str:
+    """A size as policy writes it, the shortest that says it exactly: ``64MiB``, ``1TB``, ``999B``."""
+    exact = [f"{size_bytes // size}{unit}" for unit, size in _SIZE_UNITS.items() if size_bytes % size == 0]
+    return min(exact, key=len)
+
+
 def format_count(count: int) -> str:
     return f"{count:,}"
 

@@ -13,7 +13,7 @@ from typing import Final
 from lifecycle.model import ActionKind, Kept, PlannedBatch, RuleRef, TierName
 from lifecycle.plan.reasons import render_reason
 from lifecycle.policy.rules import Policy
-from lifecycle.units import day_of_ns, format_count, format_day, format_size, to_ns
+from lifecycle.units import day_of_ns, format_count, format_day, format_size_limit, to_ns
 
 KEPT: Final = "kept"
 
@@ -133,7 +133,7 @@ class PlanTally:
         why, rule = render_reason(batch.reason), batch.reason.rule
         if batch.kind is ActionKind.MERGE and batch.tier_to is not None:
             merge = self._policy.tiers[batch.tier_to].merge
-            why, rule = f"under {format_size(merge.below_bytes).replace(' ', '')}", merge.at
+            why, rule = f"under {format_size_limit(merge.below_bytes)}", merge.at
         return _Key(batch.kind.value, batch.class_name, batch.tier_from, batch.tier_to, why, rule)
 
     def summary(self) -> PlanSummary:
