@@ -101,12 +101,11 @@ def test_init_and_run_move_the_samples_old_logs_to_both_tiers(elsewhere: Elsewhe
     assert {tier["tier"] for tier in audit["tiers"]} == {"hot", "warm", "cold"}
 
 
-def test_init_in_an_empty_folder_writes_a_starter_policy_that_checks_and_plans(
-    elsewhere: Elsewhere, sample: Path
-) -> None:
+def test_init_in_an_empty_folder_writes_a_starter_policy_that_checks_and_plans(elsewhere: Elsewhere) -> None:
     home = elsewhere.folder / "fresh"
-    home.mkdir()
-    logs, tiers = sample / "logs" / "slurm", home / "tiers"
+    logs, tiers = home / "logs", home / "tiers"
+    (logs / "nlp" / "pretrain").mkdir(parents=True)
+    (logs / "nlp" / "pretrain" / "rank_0.log").write_text("step 1 loss 2.5\n")
     elsewhere.run("lifecycle", "init", "--source", logs, "--tiers", tiers, cwd=home)
     elsewhere.run("lifecycle", "policy", "check", cwd=home)
     elsewhere.run("lifecycle", "plan", cwd=home)
