@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -485,5 +486,8 @@ def test_no_policies_anywhere_says_where_it_looked_and_how_to_begin(tmp_path: Pa
 
 
 def test_a_policy_file_that_is_a_pipe_or_missing_is_an_error_and_no_wait(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no platform\.yaml"):
+        load_policy(tmp_path, environ={})
+    os.mkfifo(tmp_path / "platform.yaml")
     with pytest.raises(UsageError, match=r"no platform\.yaml"):
         load_policy(tmp_path, environ={})
