@@ -42,6 +42,14 @@ def checkout() -> Path:
     return Path(__file__).parent.parent
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes that nobody can read are named by their length: what holds a time (gzip) is another text in each process,
+    and workers must agree on the names of tests."""
+    if isinstance(val, bytes) and (len(val) > 60 or not val.isascii() or b"\0" in val):
+        return f"{argname}-{len(val)}B"
+    return None
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """With STRICT_SKIPS set, a skip for any other reason than those allowed fails the whole run."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
