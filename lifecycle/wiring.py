@@ -130,13 +130,13 @@ def _starter(target: Path, sources: Sequence[Path], warm: Path | None, cold: Pat
         )
     if cold is None:
         raise UsageError("say where logs go in the end: --cold DIR", hint="another disk, or the backup file system")
-    write_starter(target, sources, warm or cold.with_name("warm"), cold, catalog or target.absolute() / "catalog.db")
+    write_starter(target, sources, warm, cold, catalog or target.absolute() / "catalog.db")
     return Made(kind="policy", what=str(path), note="commented starter: read it, then lifecycle plan")
 
 
-def write_starter(target: Path, sources: Sequence[Path], warm: Path, cold: Path, catalog: Path) -> None:
+def write_starter(target: Path, sources: Sequence[Path], warm: Path | None, cold: Path, catalog: Path) -> None:
     """The starter policy's files, none of which is there."""
-    for name, text in starter_files(logs=sources[0], warm=warm, cold=cold, catalog=catalog):
+    for name, text in starter_files(logs=sources[0], more_logs=sources[1:], warm=warm, cold=cold, catalog=catalog):
         path = target / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

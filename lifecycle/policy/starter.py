@@ -16,6 +16,7 @@ _LOGS: Final = "/data/logs"
 _WARM: Final = "/data/tiers/warm"
 _COLD: Final = "/backup/tiers/cold"
 _UNDER: Final = '"{team}/{job}"'
+_TIERS: Final = "\n# Where logs go as they age."
 _TEAMS: Final = "teams: [vision, nlp]"
 
 
@@ -27,21 +28,32 @@ def policies_folder() -> Path:
 
 
 def starter_files(
-    *, logs: Path, warm: Path, cold: Path, catalog: Path, under: str = "{team}/{job}", teams: Sequence[str] = ()
+    *,
+    logs: Path,
+    warm: Path | None,
+    cold: Path,
+    catalog: Path,
+    more_logs: Sequence[Path] = (),
+    under: str = "{team}/{job}",
+    teams: Sequence[str] = (),
 ) -> tuple[tuple[str, str], ...]:
     """Names and texts of a starter policy for these absolute paths; comments and all, ready for ``load_policy``.
 
+    Without ``warm`` there is no such tier and it is passed over. ``more_logs`` are further sources like the first.
     With ``teams`` each gets a file; without, every folder is a team. Raises UsageError on a relative path.
     """
-    for path in (logs, warm, cold, catalog):
+    for path in (logs, *more_logs, *([warm] if warm else []), cold, catalog):
         if not path.is_absolute():
             raise UsageError(f"{path} is not an absolute path", hint="a policy is read from anywhere; write it in full")
     text = (policies_folder() / "platform.yaml").read_text(encoding="utf-8")
+    if warm is None:
+        text = _without(text, "  warm:\n", "  cold:\n")
+    text = text.replace(_TIERS, "".join(_source(path, number) for number, path in enumerate(more_logs, 2)) + _TIERS)
     listed = f"teams: {json.dumps(list(teams), ensure_ascii=False)}" if teams else f"# {_TEAMS}"
     for example, value in (
         (_CATALOG, _quoted(f"sqlite:///{catalog}")),
         (f"path: {_LOGS}", f"path: {_quoted(str(logs))}"),
-        (f"path: {_WARM}", f"path: {_quoted(str(warm))}"),
+        *([(f"path: {_WARM}", f"path: {_quoted(str(warm))}")] if warm else []),
         (f"path: {_COLD}", f"path: {_quoted(str(cold))}"),
         (_UNDER, _quoted(under)),
         (_TEAMS, listed),
@@ -50,6 +62,15 @@ def starter_files(
         assert found, f"platform.yaml has lost its example {example}"
         text = before + value + after
     return (("platform.yaml", text), *((f"teams/{name}.yaml", _team_text(name)) for name in teams))
+
+
+def _without(text: str, start: str, end: str) -> str:
+    before, _, rest = text.partition(start)
+    return before + end + rest.partition(end)[2]
+
+
+def _source(path: Path, number: int) -> str:
+    return f'  - {{name: logs{number}, path: {_quoted(str(path))}, under: "{{team}}/{{job}}"}}\n'
 
 
 def _quoted(text: str) -> str:
