@@ -23,7 +23,7 @@ from lifecycle.model import Labels, Original, TierName
 from lifecycle.policy.layouts import Claim
 
 _HOT: Final = TierName.HOT.value
-_LABEL_LIMIT: Final = 200_000  # cached label sets; a full cache starts anew, so that memory stays flat
+_LABEL_LIMIT: Final = 50_000  # cached label sets; a full cache starts anew, so that memory stays flat
 _BELONGS: Final = (Original.OPEN.value, Original.SETTLED.value, Original.MISSING.value)
 
 _SEEN: Final = (

@@ -22,6 +22,10 @@ _CAPACITY: Final = 128
 _OCTAL: Final = re.compile(rb"\\([0-7]{3})")  # how the mount table writes spaces and the like
 
 
+class OtherDevice(Skipped):
+    """A mount point below the root that is not listed under ``mounts``."""
+
+
 class Root:
     """A place's root, held open. Not for sharing between threads or across a fork: each worker opens its own.
 
@@ -103,7 +107,7 @@ class Root:
         device = os.fstat(fd).st_dev
         if not self.may_enter(path, device, parent_device):
             os.close(fd)
-            raise Skipped(
+            raise OtherDevice(
                 f"{show_name(path)} lies on another device, which is not entered",
                 hint="list it under mounts of its source",
             )

@@ -21,13 +21,17 @@ from blake3 import blake3
 from lifecycle.errors import Skipped
 from lifecycle.model import OUR_FOLDER
 from lifecycle.names import show_name
-from lifecycle.scan.handles import Root
+from lifecycle.scan.handles import OtherDevice, Root
 
 # name, inode, size, mtime_ns, ctime_ns of a regular file. A tuple, and text as the listing gives it: this is the path
 # that every file of an unchanged tree takes on every run.
 Entry: TypeAlias = tuple[str, int, int, int, int]
 
 _OURS: Final = frozenset({OUR_FOLDER, b"lost+found"})  # at the root only; the second is the file system's own
+
+
+_NOT_FOLLOWED: Final = "never followed"
+_ELSEWHERE: Final = "another file system, not listed under mounts"
 
 
 class FolderLayout(Protocol):
@@ -122,8 +126,10 @@ class Walk:
             if path:
                 return None  # removed since its parent was listed
             self.unseen[path] = "the root is gone"
-        except Skipped as error:
-            self._hide("other_device" if "device" in error.message else "link", error.message.split(" ", 1)[1], path)
+        except OtherDevice:
+            self._hide("other_device", _ELSEWHERE, path)
+        except Skipped:
+            self._hide("link", _NOT_FOLLOWED, path)  # it was a folder a moment ago
         except OSError as error:
             self.unseen[path] = error.strerror or str(error)
         return None
@@ -156,7 +162,7 @@ class Walk:
         # Only now that the listing came to its end: nothing of a half-read one counts.
         self._queue(path, device, folders, waiting)
         for name, other, _ in others:
-            self.found.add(other, "never followed" if other == "link" else "no regular file", _join(path, name))
+            self.found.add(other, _NOT_FOLLOWED if other == "link" else "no regular file", _join(path, name))
         entries.sort()
         hard_linked = frozenset(linked)
         for name, _, size, _, _ in entries if hard_linked else ():
@@ -183,7 +189,7 @@ class Walk:
             if self.root.may_enter(inner, below, device):
                 heapq.heappush(waiting, (inner, device))
             else:
-                self._hide("other_device", "another file system, not listed under mounts", inner)
+                self._hide("other_device", _ELSEWHERE, inner)
 
 
 def _join(path: bytes, name: str) -> bytes:

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from lifecycle.catalog.lease import take_lease
+from lifecycle.catalog.scanning import ScanPage
+from lifecycle.catalog.sightings import ScanWriter
 from lifecycle.catalog.store import Catalog
-from lifecycle.errors import LeaseLost
+from lifecycle.errors import LeaseLost, StorageFull
 from lifecycle.scan.evidence import OpenFiles
 from tests.contract.scan.tree import Tree, nobody_writes
 
@@ -426,4 +428,30 @@ def test_a_large_folder_is_written_in_pages_and_counted_once(tree: Tree, monkeyp
     figures = tree.scan()
     assert (figures.renamed, figures.new, len(tree.all_rows())) == (40, 0, 40)
     assert tree.scan().folders_unchanged == 3
+    tree.assert_sums_agree()
+
+
+@pytest.mark.parametrize("pages", [1, 2, 4])
+def test_a_scan_that_ends_between_two_pages_is_completed_by_the_next(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch, pages: int
+) -> None:
+    monkeypatch.setattr("lifecycle.scan.tree._PAGE_ROWS", 7)
+    for rank in range(40):
+        tree.write(f"vis/job{rank % 2}/rank_{rank}.log", b"rank %d\n" % rank)
+    written = []
+    write = ScanWriter.write
+
+    def fail_later(self: ScanWriter, page: ScanPage) -> None:
+        written.append(page)
+        if len(written) > pages:
+            raise StorageFull("no space left for the catalog")
+        write(self, page)
+
+    with monkeypatch.context() as patch, pytest.raises(StorageFull):
+        patch.setattr(ScanWriter, "write", fail_later)
+        tree.scan()
+    assert 0 < len(tree.all_rows()) < 40
+    tree.assert_sums_agree()
+    tree.scan()
+    assert (len(tree.rows()), len(tree.all_rows())) == (40, 40)
     tree.assert_sums_agree()

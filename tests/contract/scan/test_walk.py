@@ -138,6 +138,31 @@ def test_nothing_of_a_half_read_listing_counts(tmp_path: Path) -> None:
     assert (walk.files, walk.found.count("link")) == (0, 0)
 
 
+def test_a_folder_that_becomes_a_link_before_it_is_listed_is_one(tmp_path: Path) -> None:
+    (tmp_path / "my device").mkdir()
+    (tmp_path / "outside").mkdir()
+    with Root(str(tmp_path)) as root:
+        walk = Walk(root, Everything(frozenset({b"outside"})))
+        folders = iter(walk)
+        next(folders)
+        (tmp_path / "my device").rmdir()
+        (tmp_path / "my device").symlink_to("outside")
+        assert list(folders) == []
+    assert walk.hidden == {b"my device": "link", b"outside": "excluded"}
+
+
+def test_another_device_is_counted_and_not_entered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mounted/job").mkdir(parents=True)
+    with Root(str(tmp_path)) as root:
+        monkeypatch.setattr(root, "_mounted", frozenset({b"mounted"}))
+        walk = Walk(root, Everything())
+        assert [folder.path for folder in walk] == [b""]
+    assert walk.hidden == {b"mounted": "other_device"}
+    with Root(str(tmp_path), mounts=[b"mounted"]) as root:
+        monkeypatch.setattr(root, "_mounted", frozenset({b"mounted"}))
+        assert [folder.path for folder in Walk(root, Everything())] == [b"", b"mounted", b"mounted/job"]
+
+
 def test_a_folder_that_cannot_be_read_leaves_the_others(tmp_path: Path) -> None:
     if os.geteuid() == 0:
         pytest.skip("root sees everything")
