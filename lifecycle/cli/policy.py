@@ -40,21 +40,22 @@ def check(call: Invocation) -> ExitCode:
     return ExitCode.DONE
 
 
-@command.command("show", examples=("policy show", "policy show --format csv"))
+@command.command("show", examples=("policy show", "policy show --all", "policy show --format csv"))
+@click.option("--all", "is_all", is_flag=True, help="Every figure with its line, as JSON and CSV have it anyway.")
 @report_form()
 @click.pass_obj
-def show(call: Invocation, *, form: Form) -> ExitCode:
+def show(call: Invocation, *, is_all: bool, form: Form) -> ExitCode:
     """Show the figures in force, team by team, each with the line it comes from."""
     from lifecycle.report.json import render_policy
-    from lifecycle.report.policies import fold_policy, table_of_classes
+    from lifecycle.report.policies import fold_policy, table_of_figures
 
     policy = read_policy(call)
     deliver(
         call,
         form,
-        blocks=lambda: fold_policy(policy),
+        blocks=lambda: [table_of_figures(policy)] if is_all else fold_policy(policy),
         json=lambda: [render_policy(policy)],
-        table=lambda: table_of_classes(policy),
+        table=lambda: table_of_figures(policy),
     )
     return ExitCode.DONE
 

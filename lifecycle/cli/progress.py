@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lifecycle.report.figures import Progress, Silence
@@ -17,29 +18,30 @@ def make_progress(*, is_wanted: bool) -> Progress:
 
 
 class TerminalProgress:
-    """One line for the phase that runs; a line with a note stays, one without goes."""
+    """One line a phase until ``done``; a phase that comes again goes on where it was. A note stays, bars go."""
 
     def __init__(self) -> None:
         self._bars: RichProgress | None = None
-        self._task: TaskID | None = None
+        self._lines: dict[str, _Line] = {}
         self._name = ""
-        self._segments = 0
-        self._bytes = 0
 
     def phase(self, name: str, total_segments: int | None = None) -> None:
-        self.done()
-        self._name, self._segments, self._bytes = name, 0, 0
-        self._bars = _make_bars(has_total=bool(total_segments))
-        self._task = self._bars.add_task(name, total=total_segments or None, seen="")
-        self._bars.start()
+        if self._bars is None:
+            self._bars = _make_bars()
+            self._bars.start()
+        if name not in self._lines:
+            task = self._bars.add_task(name, total=total_segments or None, seen="")
+            self._lines[name] = _Line(task)
+        self._name = name
 
     def advance(self, segments: int, size_bytes: int = 0) -> None:
-        if self._bars is None or self._task is None:
+        if self._bars is None:
             return
-        self._segments += segments
-        self._bytes += size_bytes
-        size = f", {format_size(self._bytes)}" if self._bytes else ""
-        self._bars.update(self._task, completed=self._segments, seen=f"{format_count(self._segments)}{size}")
+        line = self._lines[self._name]
+        line.segments += segments
+        line.size_bytes += size_bytes
+        size = f", {format_size(line.size_bytes)}" if line.size_bytes else ""
+        self._bars.update(line.task, completed=line.segments, seen=f"{format_count(line.segments)}{size}")
 
     def done(self, note: str = "") -> None:
         if self._bars is None:
@@ -50,14 +52,22 @@ class TerminalProgress:
 
             self._bars.console.print(Text(f"{self._name}  {note}", style="dim"), soft_wrap=True)
         self._bars = None
+        self._lines.clear()
 
 
-def _make_bars(*, has_total: bool) -> RichProgress:
+@dataclass(slots=True)
+class _Line:
+    task: TaskID
+    segments: int = 0
+    size_bytes: int = 0
+
+
+def _make_bars() -> RichProgress:
     from rich.console import Console
-    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as RichProgress
 
     name = TextColumn("{task.description}", markup=False)
     seen = TextColumn("{task.fields[seen]}", markup=False)
-    middle = (BarColumn(bar_width=24), seen, TimeRemainingColumn()) if has_total else (seen, TimeElapsedColumn())
-    return RichProgress(SpinnerColumn(), name, *middle, console=Console(stderr=True), transient=True)
+    columns = (SpinnerColumn(), name, BarColumn(bar_width=24), seen, TimeElapsedColumn())
+    return RichProgress(*columns, console=Console(stderr=True), transient=True)

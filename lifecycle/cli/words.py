@@ -88,6 +88,8 @@ def make_unknown_command(name: str, known: Iterable[str], *, path: str = "lifecy
     known, word = tuple(known), name.lower()
     if path != "lifecycle":
         return _unknown_below(name, known, path)
+    if word == "help":
+        return UsageError("no command 'help'", hint="lifecycle --help, or lifecycle COMMAND --help")
     if word in NOT_YET:
         return UsageError(f"command {name!r} is not there yet", hint=f"what is there: {', '.join(known)}")
     if ours := OTHER_WORDS.get(word):

@@ -308,13 +308,10 @@ class Counters:
     """The line under the tier table."""
 
     marked: int = 0
-    marked_bytes: int = 0
     held: int = 0
     kept_beyond_retention: int | None = None  # None: not counted (it needs the policy)
     age_unknown: int = 0
-    set_aside: int = 0
     missing: int = 0
-    lost: int = 0
     open_segments: int = 0
     open_bytes: int = 0
     foreign: int = 0

@@ -16,6 +16,7 @@ from typing import Final
 
 from lifecycle.errors import ExitCode, LifecycleError
 from lifecycle.names import show_name
+from lifecycle.policy.effective import effective_policy
 from lifecycle.policy.rules import Policy
 from lifecycle.report.blocks import Table
 from lifecycle.report.figures import PreviewReport, RunReport, ScanOnceReport
@@ -94,10 +95,9 @@ def render_plan(report: PreviewReport) -> str:
 
 
 def render_policy(policy: Policy) -> str:
-    """Everything but the files' text."""
-    body = to_json(policy)
-    assert isinstance(body, dict)
-    return render_json(POLICY_SCHEMA, body | {"files": [name for name, _ in policy.files]})
+    """Every figure in force with its line; not the files' text."""
+    facts = {"digest": policy.digest, "files": [name for name, _ in policy.files], "figures": effective_policy(policy)}
+    return render_json(POLICY_SCHEMA, facts)
 
 
 def render_failure_line(schema: str, error: BaseException, exit_code: ExitCode, *, now: datetime) -> str:

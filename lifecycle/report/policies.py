@@ -10,9 +10,8 @@ from datetime import timedelta
 from lifecycle.errors import NothingFound
 from lifecycle.model import Labels, RuleRef, TierName
 from lifecycle.names import show_name
-from lifecycle.plan.figures import JOB_FACTOR
-from lifecycle.policy.layouts import Claim, SourceLayouts
-from lifecycle.policy.rules import ClassRule, ExpireFrom, Policy, SourceRule
+from lifecycle.policy.effective import PathExplanation, effective_policy, explain_path
+from lifecycle.policy.rules import ClassRule, Policy, SourceRule
 from lifecycle.report.blocks import Block, Cell, Column, Line, Table, Tone
 from lifecycle.report.runs import count_of
 from lifecycle.units import format_limit, format_size
@@ -92,23 +91,24 @@ def _limit(limit: timedelta | None) -> str:
     return "" if limit is None else format_limit(limit)
 
 
+def table_of_figures(policy: Policy) -> Table:
+    """Every figure with the line that it comes from: ``policy show --all``, and what CSV holds."""
+    columns = (Column(key="subject"), Column(key="figure"), Column(key="value"), Column(key="rule"))
+    rows = ((it.subject, it.figure, it.value, it.where) for it in effective_policy(policy))
+    return Table(columns=columns, rows=rows)
+
+
 # --- policy explain PATH --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathFate:
-    """What policy makes of a path, whether the file is there or not."""
+    """What policy makes of a path, whether the file is there or not, and where it belongs at the age asked for."""
 
     path: str
-    source: str
-    is_excluded: bool
-    layout: str = ""  # empty: foreign, no layout claims it
-    labels: Labels | None = None
-    class_name: str = ""
-    class_rule: RuleRef | None = None
-    team_is_listed: bool = True
-    rule: ClassRule | None = None
-    tier_at_age: TierName | None = None  # where it belongs at the age that was asked for
+    explained: PathExplanation
+    tier_at_age: TierName | None = None
+    is_over: bool = False
 
 
 def find_fate(policy: Policy, path: bytes, *, host: str, age: timedelta | None) -> PathFate:
@@ -116,57 +116,36 @@ def find_fate(policy: Policy, path: bytes, *, host: str, age: timedelta | None) 
     for source in policy.sources:
         root = os.fsencode(source.path).rstrip(b"/") + b"/"
         if path.startswith(root) and len(path) > len(root):
-            return _fate_below(policy, source, path, path[len(root) :], host, age)
+            explained = explain_path(policy, source, path[len(root) :], host=host)
+            rule = explained.rule
+            if rule is None or age is None:
+                return PathFate(path=show_name(path), explained=explained)
+            is_over = rule.expire_after is not None and age >= rule.expire_after
+            tier = policy.tier_at(rule, age)
+            return PathFate(path=show_name(path), explained=explained, tier_at_age=tier, is_over=is_over)
     roots = ", ".join(source.path for source in policy.sources)
     raise NothingFound(f"{show_name(path)} is below no source", hint=f"sources: {roots}")
 
 
-def _fate_below(
-    policy: Policy, source: SourceRule, path: bytes, below: bytes, host: str, age: timedelta | None
-) -> PathFate:
-    directory, _, name = below.rpartition(b"/")
-    layouts = SourceLayouts(policy, source, host)
-    parts = directory.split(b"/") if directory else []
-    folders = [b"/".join(parts[:end]) for end in range(len(parts) + 1)]
-    is_excluded = any(layouts.enter(folder).excluded for folder in folders)
-    claim = None if is_excluded else layouts.enter(directory).claim(name)
-    if claim is None:
-        return PathFate(path=show_name(path), source=source.name, is_excluded=is_excluded)
-    return _claimed(policy, source, path, claim, age)
-
-
-def _claimed(policy: Policy, source: SourceRule, path: bytes, claim: Claim, age: timedelta | None) -> PathFate:
-    team = policy.team_of(claim.labels.team)
-    rule = policy.rule_for(team, claim.class_name)
-    return PathFate(
-        path=show_name(path),
-        source=source.name,
-        is_excluded=False,
-        layout=claim.layout,
-        labels=claim.labels,
-        class_name=claim.class_name,
-        class_rule=claim.class_rule,
-        team_is_listed=policy.is_listed(team),
-        rule=rule,
-        tier_at_age=policy.tier_at(rule, age) if rule is not None and age is not None else None,
-    )
-
-
 def fold_fate(fate: PathFate, age: timedelta | None) -> Iterator[Block]:
+    explained = fate.explained
     yield Line(text=fate.path, tone=Tone.HEAD)
-    if fate.is_excluded:
-        yield Line(text=f"excluded from source {fate.source}: never looked at")
+    if explained.foreign:
+        yield Line(text=f"foreign: {explained.foreign}; counted and left alone")
         return
-    if not fate.layout or fate.labels is None:
-        yield Line(text=f"foreign: no layout of source {fate.source} claims it; counted and left alone")
-        return
-    rows = [(name, value) for name, value in _label_rows(fate.labels)]
-    rows.insert(0, ("layout", f"{fate.layout} of source {fate.source}"))
-    rows.append(("class", f"{fate.class_name} ({fate.class_rule})"))
-    rows += _figure_rows(fate, age)
-    yield Table(columns=(Column(key="what"), Column(key="value")), rows=rows, has_heading=False)
-    if not fate.team_is_listed:
-        yield Line(text=f"team {fate.labels.team} is not listed in policy: kept, nothing is done", tone=Tone.WARNING)
+    rows = [
+        ("layout", f"{explained.layout} of source {explained.source}", ""),
+        *((name, value, "") for name, value in _label_rows(explained.labels)),
+        ("class", explained.class_name, str(explained.class_rule or "")),
+        *((it.figure, it.value, it.where) for it in explained.figures),
+    ]
+    if age is not None and fate.tier_at_age is not None:
+        over = "; its retention is over" if fate.is_over else ""
+        rows.append((f"at {format_limit(age)}", f"belongs in {fate.tier_at_age}{over}", ""))
+    yield Table(columns=(Column(key="what"), Column(key="value"), Column(key="rule")), rows=rows, has_heading=False)
+    if not explained.is_listed_team:
+        text = f"team {explained.labels.team} is not listed in policy: kept, nothing is done"
+        yield Line(text=text, tone=Tone.WARNING)
 
 
 def _label_rows(labels: Labels) -> Iterator[tuple[str, str]]:
@@ -174,23 +153,3 @@ def _label_rows(labels: Labels) -> Iterator[tuple[str, str]]:
     pairs = [("team", labels.team), ("job", labels.job), ("run", labels.attempt), ("node", labels.node), ("rank", rank),
              ("stream", labels.stream), *labels.extra]  # fmt: skip
     return ((name, value) for name, value in pairs if value)
-
-
-def _figure_rows(fate: PathFate, age: timedelta | None) -> Iterator[tuple[str, str]]:
-    rule = fate.rule
-    if rule is None:
-        return
-    for name, limit in (
-        ("warm_after", rule.warm_after),
-        ("cold_after", rule.cold_after),
-        ("expire_after", rule.expire_after),
-    ):
-        shown = "never" if limit is None else format_limit(limit)
-        if name == "expire_after" and limit is not None and rule.expire_from is ExpireFrom.JOB:
-            shown += f" after the job's last write, at most {JOB_FACTOR} times that after its own"
-        at = rule.at.get(name)
-        yield name, shown + (f" ({at})" if at else "")
-    if age is not None and fate.tier_at_age is not None:
-        is_over = rule.expire_after is not None and age >= rule.expire_after
-        fate_now = f"belongs in {fate.tier_at_age}" + ("; its retention is over" if is_over else "")
-        yield f"at {format_limit(age)}", fate_now

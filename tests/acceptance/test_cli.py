@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
 import os
+import pty
 import socket
 import subprocess
 import sys
@@ -283,6 +285,32 @@ def test_a_report_goes_to_a_file_whole(ran: Site, tmp_path: Path) -> None:
     assert json.loads(target.read_text())["schema"] == "lifecycle.audit/1"
 
 
+def _on_a_terminal(site: Site, *arguments: str) -> tuple[int, str]:
+    """The command with a terminal for stdin, stdout and stderr: its exit code and all that appears there."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lifecycle", *arguments], cwd=site.folder, env=site.environ | {"TERM": "xterm"},
+        stdin=theirs, stdout=theirs, stderr=theirs,
+    )  # fmt: skip
+    os.close(theirs)
+    seen = b""
+    with contextlib.suppress(OSError):  # EIO is how a terminal says that nobody is left
+        while part := os.read(ours, 65_536):
+            seen += part
+    os.close(ours)
+    return process.wait(), seen.decode()
+
+
+def test_a_terminal_gets_colours_and_progress_and_no_line_for_machines(site: Site) -> None:
+    code, seen = _on_a_terminal(site, "run", "--now", "+2h")
+    assert code == 0 and "\x1b[" in seen and "scan logs" in seen
+    assert "run 1" in seen and "lifecycle.run/1" not in seen
+
+
+def test_a_terminal_that_wants_quiet_gets_it(site: Site) -> None:
+    assert _on_a_terminal(site, "run", "--quiet", "--now", "+2h") == (0, "")
+
+
 # --- finding and getting back -----------------------------------------------------------------------------------------
 
 
@@ -338,9 +366,9 @@ def test_a_second_init_changes_nothing(ran: Site) -> None:
 def test_the_policy_explains_a_path_that_is_not_there(ran: Site) -> None:
     done = ran("policy", "explain", "logs/vision/eval-7/rank_3.log.gz", "--age", "2d", "--json")
     fate = json.loads(done.out)
-    assert (fate["labels"]["team"], fate["labels"]["rank"], fate["class_name"], fate["tier_at_age"]) == (
-        "vision", 3, "eval", "warm",
-    )  # fmt: skip
+    found = fate["explained"]
+    assert (found["labels"]["team"], found["labels"]["rank"], found["class_name"]) == ("vision", 3, "eval")
+    assert fate["tier_at_age"] == "warm"
 
 
 def test_the_schema_is_json(ran: Site) -> None:
