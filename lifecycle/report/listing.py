@@ -89,7 +89,8 @@ def _in_words(end: datetime, now: datetime) -> str:
     if end <= now:
         return "due"
     day = end.strftime("%m-%d" if end.year == now.year else "%Y-%m-%d")
-    return f"{day} ({format_duration(timedelta(seconds=round((end - now).total_seconds())))} left)"
+    left = timedelta(seconds=round((end - now).total_seconds()))
+    return f"{day} ({f'{left.days} d' if left.days >= 2 else format_duration(left)} left)"
 
 
 def table_of_groups(groups: Iterable[SegmentGroup], dimension: str, *, now: datetime) -> Table:
