@@ -141,10 +141,12 @@ def _finish(site: Site, head: BatchHead, release_after_ns: int) -> Recovered:
         return Recovered(batches=1, finished=1)
     members = [m for m in site.journal.members(head.id) if m.archive_id is not None and _unfinished(m)]
     in_folder = files_in_folder(work.place.root, head.id)
-    rests = [m for m in members if m.outcome == Outcome.PARKED and site.now_ns - head.created_ns < release_after_ns]
+    rests = [m for m in members if _rests(m, in_folder, sees_writers=work.sees_writers)]
+    if site.now_ns - head.created_ns >= release_after_ns:
+        rests = []
     waiting = {m.segment_id for m in rests}
     todo = [m for m in members if m.segment_id not in waiting]
-    if not todo and rests:
+    if not todo and rests and all(m.outcome == Outcome.PARKED for m in rests):
         return Recovered()  # nothing to put right: it waits as it should
     results = [
         run_release(release_order(site, head, _files(todo, in_folder), finish=True)),
@@ -162,6 +164,11 @@ def _finish(site: Site, head: BatchHead, release_after_ns: int) -> Recovered:
 
 def _unfinished(member: JournalMember) -> bool:
     return member.outcome in (None, Outcome.PARKED)
+
+
+def _rests(member: JournalMember, in_folder: set[int], *, sees_writers: bool) -> bool:
+    """Whether its time in our folder counts: also when a crash came between the rename and the word "parked"."""
+    return member.outcome == Outcome.PARKED or (member.segment_id in in_folder and not sees_writers)
 
 
 def _files(members: list[JournalMember], in_folder: set[int], *, outside: bool = False) -> list[OriginalFile]:
