@@ -6,7 +6,9 @@ Knows the order of the steps and what their failure means for the others; never 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -22,19 +24,21 @@ from lifecycle.engine.local import LocalEngine
 from lifecycle.errors import ExitCode, worst_exit
 from lifecycle.execute.executor import BatchExecutor
 from lifecycle.execute.site import Site
-from lifecycle.model import ActionKind, Kept, PlaceKind, PlannedBatch, TierName
+from lifecycle.model import ActionKind, PlaceKind, PlannedBatch, TierName
 from lifecycle.plan.plan import PlanSummary
 from lifecycle.plan.planner import iter_batches
 from lifecycle.plan.spool import PlanFile, write_plan
+from lifecycle.report.audit import tier_usage
 from lifecycle.report.figures import (
     PreviewReport,
+    ProblemLine,
     Progress,
     RunReport,
     ScanOnceReport,
     ScanReport,
 )
 from lifecycle.session import RunOptions as RunOptions
-from lifecycle.session import Session, make_stopper, stop_signal, tier_usage
+from lifecycle.session import Session, make_stopper, stop_signal
 from lifecycle.units import from_ns
 
 
@@ -54,13 +58,13 @@ def run_once(app: App, options: RunOptions, progress: Progress) -> RunReport:
     """One run. Whatever single things meet is in the report; raises LeaseHeld (``if_held`` fail), UsageError for the
     plan file, LeaseLost and Damaged for what halts a run, each after the run's row has its end."""
     with Session(app, "run") as session:
-        before = tier_usage(app)
         session.take_leases(options)
         with LocalEngine() as engine, stop_signal() as stopped:
             stop = make_stopper(app, options, stopped)
             site = session.site(engine, stop)
             recovery = session.recover(site)
             scans = session.scan(progress)
+            before = tier_usage(app.catalog)  # what the scan found counts as there, not as come during the run
             executor = _execute(session, site, options, progress)
         report = session.report(before=before, recovery=recovery, scans=scans, executor=executor)
         session.record(report)
@@ -149,46 +153,50 @@ def scan_once(app: App, progress: Progress, options: RunOptions = RunOptions()) 
 def preview(app: App, options: PreviewOptions, progress: Progress) -> PreviewReport:
     """What a run would do now, or at ``as_of``. Changes nothing: not a byte, not a row, not a lock."""
     now = options.as_of or app.now()
-    folder = tempfile.TemporaryDirectory(prefix="lifecycle-plan-")
-    path = options.out or Path(folder.name) / "plan"
+    path = options.out or _spool_path()
     with contextlib.ExitStack() as stack:
-        scans: list[ScanReport] = []
+        scans, problems, codes = list[ScanReport](), tuple[ProblemLine, ...](), set[ExitCode]()
         world = app
         if not options.no_scan:
             copy = stack.enter_context(copy_for_preview(None if options.root else app.catalog.url, now=app.now()))
             world = App(policy=app.policy, catalog=copy, clock=app.clock, host=app.host)
-            scans = _preview_scan(world, options, progress)
+            scans, problems, codes = _preview_scan(world, options, progress)
         plan = _spool(world, path, now, options.only)
         with world.catalog.read() as conn:
             roots = tuple((place.id, place.name, place.root) for place in places(conn))
             scanned = min((place.scanned_ns for place in places(conn) if place.scanned_ns is not None), default=None)
-        before = tier_usage(world)
-    codes = {ExitCode.PARTIAL for scan in scans if not scan.is_complete}
-
-    def items() -> Iterator[PlannedBatch | Kept]:
-        keep = folder  # the spool lives as long as somebody may read it
-        yield from plan.items()
-        del keep
-
+        before = tier_usage(world.catalog)
     return PreviewReport(
         summary=plan.summary,
         scans=tuple(scans),
         scanned_at=from_ns(scanned) if scanned is not None else None,
-        items=items,
+        items=plan.items,
         out=options.out,
+        root=options.root,
         before=before,
         place_roots=roots,
+        problems=problems,
         exit_code=worst_exit(codes),
     )
 
 
-def _preview_scan(world: App, options: PreviewOptions, progress: Progress) -> list[ScanReport]:
+def _spool_path() -> Path:
+    """The items of a preview are read again and again, until the program ends."""
+    folder = tempfile.mkdtemp(prefix="lifecycle-plan-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder) / "plan"
+
+
+def _preview_scan(
+    world: App, options: PreviewOptions, progress: Progress
+) -> tuple[list[ScanReport], tuple[ProblemLine, ...], set[ExitCode]]:
     session = Session(world, "plan", is_preview=True)
     with session:
         if options.root is not None:
             _adopt_places(world)
         session.look_at_places(need_marker=options.root is None)
-        return session.scan(progress)
+        scans = session.scan(progress)
+        return scans, tuple(session.problem_lines()), session.codes
 
 
 def _adopt_places(world: App) -> None:

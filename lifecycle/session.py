@@ -18,7 +18,6 @@ from lifecycle.catalog.expiry import Expiry
 from lifecycle.catalog.journal import Journal
 from lifecycle.catalog.lease import Lease, take_lease
 from lifecycle.catalog.places import Place, set_place_state
-from lifecycle.catalog.reporting import count_live_archives
 from lifecycle.catalog.runs import (
     Problem,
     SpaceSample,
@@ -29,14 +28,14 @@ from lifecycle.catalog.runs import (
     record_samples,
     record_space,
 )
-from lifecycle.catalog.usage import usage_by
 from lifecycle.engine.local import LocalEngine
 from lifecycle.errors import Consequence, ExitCode, LeaseHeld, LifecycleError, PlaceUnavailable, worst_exit
 from lifecycle.execute.executor import BatchExecutor
 from lifecycle.execute.recovery import Recovered, recover_place
 from lifecycle.execute.site import Site, WorkPlace
-from lifecycle.model import ActionKind, PlannedBatch, TierName, Usage
+from lifecycle.model import ActionKind, PlannedBatch
 from lifecycle.policy.rules import SourceRule
+from lifecycle.report.audit import tier_usage
 from lifecycle.report.figures import (
     HeldPlace,
     PhaseReport,
@@ -144,9 +143,9 @@ class Session:
                 behind = check_marker(self.app, place) if need_marker else ""
                 self.opened.append(Opened(place=place, source=source, is_behind=bool(behind)))
                 if behind:
-                    self.note("open", place.id, str(place), PlaceUnavailable(behind, hint=_BEHIND_HINT))
+                    self.note("open", place.id, "", PlaceUnavailable(behind, hint=_BEHIND_HINT))
             except LifecycleError as error:
-                self.note("open", place.id, str(place), error)
+                self.note("open", place.id, "", error)
                 if not self.is_preview:
                     with self.app.catalog.write() as conn:
                         set_place_state(conn, place.id, "unreachable", error.message)
@@ -227,7 +226,7 @@ class Session:
             )
             total.add(recovered)
             for error in errors:
-                self.note("recover", opened.place.id, str(opened.place), error)
+                self.note("recover", opened.place.id, "", error)
         return RecoveryReport(
             batches=total.batches,
             finished=total.finished,
@@ -341,7 +340,7 @@ class Session:
             scans=tuple(scans),
             phases=phases,
             before=before,
-            after=tier_usage(self.app),
+            after=tier_usage(self.app.catalog),
             held_places=tuple(self.held),
             stopped=executor.stopped,
             left_segments=executor.left_segments,
@@ -434,17 +433,3 @@ def stop_signal() -> Iterator[list[str]]:
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)
-
-
-def tier_usage(app: App) -> tuple[TierUsage, ...]:
-    with app.catalog.read() as conn:
-        rows = {row.tier: row.usage for row in usage_by(conn, "tier")}
-        archives = count_live_archives(conn)
-    tiers = [tier for tier in TierName if tier is TierName.HOT or tier in app.policy.tiers or tier in rows]
-    return tuple(
-        TierUsage(
-            tier=tier, usage=rows.get(tier, Usage()),
-            objects=archives.get(tier, 0) if tier is not TierName.HOT else rows.get(tier, Usage()).segments,
-        )
-        for tier in tiers
-    )  # fmt: skip

@@ -173,8 +173,10 @@ class PreviewReport:
     scanned_at: datetime | None = None  # of the last scan, where the plan was made without one
     items: Callable[[], Iterator[PlannedBatch | Kept]]
     out: Path | None = None  # the plan file that was written
+    root: Path | None = None  # the tree that was looked at without a catalog
     before: tuple[TierUsage, ...] = ()
     place_roots: tuple[tuple[int, str, str], ...] = ()  # (place id, name, root) for showing members' paths
+    problems: tuple[ProblemLine, ...] = ()  # what could not be looked at
     exit_code: ExitCode = ExitCode.DONE
 
 

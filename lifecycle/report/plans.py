@@ -12,7 +12,7 @@ from lifecycle.plan.plan import PlanLine
 from lifecycle.plan.reasons import render_reason
 from lifecycle.report.blocks import Block, Cell, CellKind, Column, Line, Table, Tone
 from lifecycle.report.figures import DueLine, PreviewReport, ScanReport
-from lifecycle.report.runs import count_of
+from lifecycle.report.runs import count_of, iter_problem_lines
 from lifecycle.units import format_count, format_duration, format_instant, format_size, from_ns
 
 _PLAN_COLUMNS: Final = (
@@ -32,10 +32,7 @@ _ITEM_COLUMNS: Final = (
 def fold_preview(report: PreviewReport, *, now: datetime) -> Iterator[Block]:
     summary = report.summary
     yield Line(text=_header(report, now), tone=Tone.HEAD)
-    for scan in report.scans:
-        if not scan.is_complete:
-            why = "; ".join(scan.problems[:2]) or "not all of it could be seen"
-            yield Line(text=f"! {scan.place}: {why}", tone=Tone.WARNING)
+    yield from iter_problem_lines(report.problems, len(report.problems))
     if summary.lines:
         yield table_of_plan(summary.lines)
     if summary.is_empty:
@@ -114,6 +111,8 @@ def _totals(report: PreviewReport) -> Iterator[Line]:
 def _next(report: PreviewReport) -> str:
     if report.out is not None:
         return f"next: lifecycle run --plan {report.out} · items: lifecycle plan --list"
+    if report.root is not None:
+        return f"next, to have it kept: lifecycle init --source {report.root} --cold DIR · items: add --list"
     return "next: lifecycle run · items: lifecycle plan --list"
 
 
