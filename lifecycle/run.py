@@ -196,6 +196,10 @@ def _preview_scan(
             _adopt_places(world)
         session.look_at_places(need_marker=options.root is None)
         scans = session.scan(progress)
+        if options.as_of is not None:
+            # If nothing is written until then: what is quiet now will have settled.
+            session.now = options.as_of
+            session.scan(progress)
         return scans, tuple(session.problem_lines()), session.codes
 
 

@@ -23,7 +23,7 @@ def fold_checked(policy: Policy, directory: str) -> Iterator[Block]:
     teams = count_of(len(policy.teams), "team") if policy.teams else "any team"
     parts = (
         count_of(len(policy.sources), "source"),
-        f"{len(policy.tiers) + 1} tiers",
+        f"{len(policy.tiers)} tiers below hot",
         f"{len(policy.classes)} classes",
         teams,
     )
