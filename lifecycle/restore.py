@@ -11,7 +11,6 @@ import os
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import timedelta
 from itertools import groupby
 from pathlib import Path
 
@@ -30,6 +29,7 @@ from lifecycle.errors import (
     UsageError,
     worst_exit,
 )
+from lifecycle.execute.putback import STAY, PutBackFolder
 from lifecycle.execute.release import rename_without_replacing
 from lifecycle.model import Segment, Selector
 from lifecycle.names import show_name
@@ -38,7 +38,6 @@ from lifecycle.scan.handles import Root
 from lifecycle.tiers import open_tier
 from lifecycle.units import duration_ns, format_size, to_ns
 
-STAY = timedelta(days=7)  # how long a segment restored in place is left alone
 _CHUNK = 2**20
 _PAGE = 2000
 
@@ -122,6 +121,32 @@ def _restore_page(
     _check_space(page, by_id, options)
     with app.catalog.read() as conn:
         stored = stored_at(conn, [segment.id for segment in page])
+    with contextlib.ExitStack() as stack:
+        folders: dict[int, PutBackFolder] = {}
+        if options.in_place:
+            for place_id in {segment.place_id for segment in page}:
+                folders[place_id] = stack.enter_context(PutBackFolder(os.fsencode(by_id[place_id].root)))
+        put_back = _write_page(page, stored, by_id, options, folders, counts, progress)
+        now = app.now()
+        for place_id, folder in folders.items():
+            with app.catalog.write() as conn:
+                stay_until_ns = to_ns(now) + duration_ns(STAY)
+                record_put_back(
+                    conn, place_id, put_back.get(place_id, []), stay_until_ns=stay_until_ns, now_ns=to_ns(now)
+                )
+            folder.clear()
+
+
+def _write_page(
+    page: list[Segment],
+    stored: dict[int, StoredAt],
+    by_id: dict[int, Place],
+    options: RestoreOptions,
+    folders: dict[int, PutBackFolder],
+    counts: _Counts,
+    progress: Progress,
+) -> dict[int, list[PutBack]]:
+    """Each archive opened once, its segments in the order in which they lie in it. What was put back, by place."""
     put_back: dict[int, list[PutBack]] = {}
     page.sort(
         key=lambda segment: (
@@ -139,15 +164,12 @@ def _restore_page(
                     counts.problems.append(_problem(segment, "its archive cannot be read", by_id))
                     counts.codes.add(ExitCode.PARTIAL)
                     continue
-                done = _restore_one(segment, archive, stored.get(segment.id), by_id, options, counts)
+                ours = folders.get(segment.place_id)
+                done = _restore_one(segment, archive, stored.get(segment.id), by_id, options, ours, counts)
                 if done is not None:
                     put_back.setdefault(segment.place_id, []).append(done)
                 progress.advance(1, segment.size_bytes)
-    if options.in_place:
-        now = app.now()
-        for place_id, files in put_back.items():
-            with app.catalog.write() as conn:
-                record_put_back(conn, place_id, files, stay_until_ns=to_ns(now) + duration_ns(STAY), now_ns=to_ns(now))
+    return put_back
 
 
 def _check_space(page: list[Segment], by_id: dict[int, Place], options: RestoreOptions) -> None:
@@ -183,6 +205,7 @@ def _restore_one(
     at: StoredAt | None,
     by_id: dict[int, Place],
     options: RestoreOptions,
+    ours: PutBackFolder | None,
     counts: _Counts,
 ) -> PutBack | None:
     place = by_id[segment.place_id]
@@ -200,7 +223,7 @@ def _restore_one(
             if archive is not None and at is not None
             else _original_chunks(place, segment)
         )
-        written = _write_file(root, segment, chunks, overwrite=options.overwrite)
+        written = _write_file(root, segment, chunks, overwrite=options.overwrite, ours=ours)
     except FileExistsError:
         counts.skipped += 1
         counts.problems.append(
@@ -248,19 +271,24 @@ def _original_chunks(place: Place, segment: Segment) -> Iterator[bytes]:
             os.close(fd)
 
 
-def _write_file(root: bytes, segment: Segment, chunks: Iterator[bytes], *, overwrite: bool) -> os.stat_result:
-    """Write beside the target name, then give the name. FileExistsError when it is taken and must stay."""
+def _write_file(
+    root: bytes, segment: Segment, chunks: Iterator[bytes], *, overwrite: bool, ours: PutBackFolder | None
+) -> os.stat_result:
+    """Write under a name of ours, then give the name. FileExistsError when it is taken and must stay."""
     folder = _make_folders(root, segment.directory)
-    temporary = b".lifecycle-restore-" + secrets.token_hex(6).encode()
+    temporary = b".lifecycle-restore-" + secrets.token_hex(6).encode() if ours is None else b"%d" % segment.id
+    beside = folder if ours is None else ours.fd
     try:
         if not overwrite and _is_taken(segment.name, folder):
             raise FileExistsError(show_name(segment.path))
         fd = os.open(
-            temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder
+            temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=beside
         )
         try:
             _fill(fd, segment, chunks)
-            if overwrite:
+            if ours is not None:
+                ours.give_name(temporary, segment.name, folder, overwrite=overwrite)
+            elif overwrite:
                 os.rename(temporary, segment.name, src_dir_fd=folder, dst_dir_fd=folder)
             else:
                 rename_without_replacing(temporary, folder, segment.name, folder)
@@ -270,7 +298,7 @@ def _write_file(root: bytes, segment: Segment, chunks: Iterator[bytes], *, overw
             os.close(fd)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(temporary, dir_fd=folder)
+            os.unlink(temporary, dir_fd=beside)
         raise
     finally:
         os.close(folder)

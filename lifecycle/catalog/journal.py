@@ -27,6 +27,8 @@ from lifecycle.catalog.copies import (
 from lifecycle.catalog.entries import begin_batch, members_of, set_outcomes, set_state
 from lifecycle.catalog.events import append_event, members_digest
 from lifecycle.catalog.lease import Lease
+from lifecycle.catalog.restoring import PutBack, record_put_back
+from lifecycle.catalog.segments import segments_by_ids
 from lifecycle.catalog.store import Catalog
 from lifecycle.catalog.usage import RollupDeltas
 from lifecycle.model import (
@@ -36,6 +38,7 @@ from lifecycle.model import (
     Original,
     Outcome,
     PlannedBatch,
+    Segment,
 )
 
 
@@ -219,6 +222,17 @@ class Journal:
                 body={"archive": archive_id, "key": row.key, "detail": detail[:500]},
                 run_id=self._run_id,
             )
+
+    def segments(self, segment_ids: Sequence[int]) -> list[Segment]:
+        with self._catalog.read() as conn:
+            return segments_by_ids(conn, segment_ids)
+
+    def put_back(self, lease: Lease, place_id: int, files: Sequence[PutBack], stay_ns: int) -> None:
+        """What a restore in place did before it died: as if it had told the catalog itself."""
+        if not files:
+            return
+        with self._catalog.write(lease) as conn:
+            record_put_back(conn, place_id, files, stay_until_ns=self._now_ns + stay_ns, now_ns=self._now_ns)
 
     def unfinished(self, place_id: int) -> list[BatchHead]:
         """Batches that a dead run left, oldest first; committed ones with parked members are among them."""

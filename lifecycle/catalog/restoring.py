@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from sqlalchemy import Connection
 
 from lifecycle.catalog import tables
-from lifecycle.catalog.bulk import select_in, update_rows
+from lifecycle.catalog.bulk import bind, select_in, update_rows
 from lifecycle.catalog.events import append_event
 from lifecycle.catalog.usage import RollupDeltas
 from lifecycle.model import Original, TierName
+
+_COUNTED: Final = (Original.OPEN.value, Original.SETTLED.value, Original.MISSING.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,22 +56,18 @@ def record_put_back(
     conn: Connection, place_id: int, files: Sequence[PutBack], *, stay_until_ns: int, now_ns: int
 ) -> None:
     """Restored in place: an original again, left alone until its stay ends, with its stored copy kept as it is."""
-    facts = {
-        row[0]: row
-        for row in map(
-            tuple,
-            select_in(
-                conn,
-                "SELECT id, team_id, class_id, day, size_bytes FROM segments WHERE id IN ({values})",
-                [f.segment_id for f in files],
-            ),
-        )
-    }
+    if not files:
+        return
+    sql = f"SELECT {', '.join(_Row._fields)} FROM segments WHERE id IN ({{values}})"
+    facts = {row.id: row for row in map(_Row._make, map(tuple, select_in(conn, sql, [f.segment_id for f in files])))}
     deltas = RollupDeltas()
     rows = []
     for file in files:
-        _, team_id, class_id, day, size_bytes = facts[file.segment_id]
-        deltas.add(team_id, class_id, TierName.HOT, day, 1, size_bytes, file.allocated_bytes)
+        row = facts[file.segment_id]
+        _take_over(conn, row, deltas)
+        if row.original in _COUNTED:  # it was missing, or put right by somebody meanwhile
+            _count(deltas, row, -1, row.allocated_bytes)
+        _count(deltas, row, 1, file.allocated_bytes)
         rows.append(
             (
                 Original.SETTLED.value,
@@ -103,3 +102,41 @@ def record_put_back(
         "stay_until_ns": stay_until_ns,
     }
     append_event(conn, place_id=place_id, at_ns=now_ns, kind="restored", body=body)
+
+
+class _Row(NamedTuple):
+    id: int
+    directory_id: int
+    name: bytes
+    team_id: int
+    class_id: int
+    day: int
+    size_bytes: int
+    allocated_bytes: int
+    original: str
+    archive_id: int | None
+
+
+def _take_over(conn: Connection, row: _Row, deltas: RollupDeltas) -> None:
+    """A file that had the name meanwhile was overwritten: its segment is replaced."""
+    sql = (
+        f"SELECT {', '.join(_Row._fields)} FROM segments WHERE directory_id = ? AND name = ? AND id <> ?"
+        " AND original IN ('open', 'settled', 'missing')"
+    )
+    for other in map(
+        _Row._make, conn.exec_driver_sql(bind(conn, sql), (row.directory_id, row.name, row.id)).fetchall()
+    ):
+        _count(deltas, other, -1, other.allocated_bytes)
+        leave = (
+            "UPDATE segments SET original = 'replaced', missing_since_ns = NULL, stay_until_ns = NULL,"
+            " tier = (SELECT a.tier FROM archives a WHERE a.id = segments.archive_id),"
+            " marked = CASE WHEN archive_id IS NULL THEN 0 ELSE marked END WHERE id = ?"
+        )
+        conn.exec_driver_sql(bind(conn, leave), (other.id,))
+        if other.archive_id is None:
+            conn.exec_driver_sql(bind(conn, "DELETE FROM marks WHERE segment_id = ?"), (other.id,))
+
+
+def _count(deltas: RollupDeltas, row: _Row, sign: int, allocated_bytes: int) -> None:
+    size, allocated = sign * row.size_bytes, sign * allocated_bytes
+    deltas.add(row.team_id, row.class_id, TierName.HOT, row.day, sign, size, allocated)

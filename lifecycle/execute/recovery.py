@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from lifecycle.archive import check_archive, open_archive, stored_shares
 from lifecycle.catalog.batches import BatchHead, JournalMember, StoredMember, StoredObject
+from lifecycle.catalog.restoring import PutBack
 from lifecycle.errors import LifecycleError, PlaceUnavailable
 from lifecycle.execute.moves import (
     close_move,
@@ -27,10 +28,12 @@ from lifecycle.execute.moves import (
     remove_superseded,
 )
 from lifecycle.execute.orders import OriginalFile, ReleaseResult
+from lifecycle.execute.putback import STAY, iter_dead_restores
 from lifecycle.execute.release import files_in_folder, originals_in_place, return_originals, run_release
 from lifecycle.execute.site import Site, WorkPlace
 from lifecycle.model import ActionKind, BatchState, Outcome
 from lifecycle.tiers import Tier, open_tier
+from lifecycle.units import duration_ns
 
 
 @dataclass(slots=True)
@@ -54,14 +57,44 @@ def recover_place(site: Site, work: WorkPlace, *, release_after_ns: int) -> tupl
             remove_superseded(site, work)  # of a member that was kept, or of a removal that failed
         except LifecycleError as error:
             errors.append(error)
+    else:
+        try:
+            recovered.add(_recover_restores(site, work))
+        except (LifecycleError, OSError) as error:
+            errors.append(_told("restore", error))
     for head in site.journal.unfinished(work.place.id):
         try:
             recovered.add(_recover(site, head, release_after_ns))
         except (LifecycleError, OSError) as error:
             recovered.parked += 1
-            shown = error if isinstance(error, LifecycleError) else PlaceUnavailable(f"batch {head.id}: {error}")
-            errors.append(shown)
+            errors.append(_told(f"batch {head.id}", error))
     return recovered, errors
+
+
+def _told(subject: str, error: LifecycleError | OSError) -> LifecycleError:
+    return error if isinstance(error, LifecycleError) else PlaceUnavailable(f"{subject}: {error}")
+
+
+def _recover_restores(site: Site, work: WorkPlace) -> Recovered:
+    """Restores in place that died: the catalog learns of the files that have their names again."""
+    recovered = Recovered()
+    for dead in iter_dead_restores(work.place.root, mounts=work.mounts):
+        files = []
+        for segment in site.journal.segments(dead.segment_ids()):
+            found = dead.put_back(segment.id, segment.directory, segment.name)
+            if found is not None and segment.archive_id is not None:
+                files.append(
+                    PutBack(
+                        segment_id=segment.id,
+                        inode=found.st_ino,
+                        ctime_ns=found.st_ctime_ns,
+                        allocated_bytes=found.st_blocks * 512,
+                    )
+                )
+        site.journal.put_back(site.lease_of(work.place.id), work.place.id, files, duration_ns(STAY))
+        dead.clear()
+        recovered.add(Recovered(batches=1, finished=min(1, len(files)), undone=0 if files else 1))
+    return recovered
 
 
 def _recover(site: Site, head: BatchHead, release_after_ns: int) -> Recovered:
