@@ -1,0 +1,152 @@
+"""Files: scanning, archiving many small ones and a few large ones, on the disk and in memory; slow file systems."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.measure import MIB, Result, Side, measure_pairs, run_shell
+from benchmarks.slow import build_slow, slow_environment
+from benchmarks.world import World, copy_tree, make_large_files, make_once, make_small_files, make_world
+
+_TAR = "tar -cf - logs | zstd -T0 -3 -q -o out.tar.zst && rm -rf logs"
+
+
+def scan(work: Path, memory: Path | None, *, quick: bool, rounds: int) -> Iterator[Result]:
+    """The tree is scanned twice before: its folders have signatures, and both sides find it in the page cache."""
+    files = 25_600 if quick else 102_400
+    tree = make_once(work / f"small-{files}", lambda root: make_small_files(root, files))
+    world = make_world(work / "scan", tree)
+    for _ in range(2):
+        world.lifecycle("scan")
+    find = "find logs -printf '%p %i %s %T@ %C@\\n' > seen.txt"
+    pair = measure_pairs(
+        Side(work=lambda: world.lifecycle("scan")), Side(work=lambda: run_shell(find, cwd=world.root)), rounds
+    )
+    world.remove()
+    yield Result(
+        name=f"scan an unchanged tree, {files:,} files", peer="find -printf", aim="≤ 3 ×",
+        ours=pair.ours, theirs=pair.theirs, ratio=pair.ratio, is_met=pair.ratio <= 3,
+        note="the whole command, start-up and recording the scan included",
+    )  # fmt: skip
+
+
+def small_files(work: Path, memory: Path | None, *, quick: bool, rounds: int) -> Iterator[Result]:
+    """Both sides end with one durable or at least written copy and no originals; only ours verifies and records."""
+    files = 6_400 if quick else 25_600
+    tree = make_once(work / f"small-{files}", lambda root: make_small_files(root, files))
+    for place, name in ((work, "disk"), (memory, "tmpfs")):
+        if place is None:
+            continue
+        for is_scanned in (True, False):
+            pair = measure_pairs(_archiving(place, tree, is_scanned), _taring(place, tree), rounds)
+            yield Result(
+                name=f"archive {files:,} small files, {name}, {'scanned before' if is_scanned else 'never scanned'}",
+                peer="tar | zstd -T0 -3, rm -rf", aim="≤ 2 ×",
+                ours=pair.ours, theirs=pair.theirs, ratio=pair.ratio, is_met=pair.ratio <= 2,
+                note="`lifecycle run`: scan, plan, hash, pack, sync, verify, record, release",
+            )  # fmt: skip
+
+
+def _archiving(place: Path, tree: Path, is_scanned: bool, **more: str) -> Side:
+    root = place / "ours"
+
+    def prepare() -> None:
+        world = make_world(root, tree)
+        if is_scanned:
+            world.lifecycle("scan")
+
+    def work() -> float:
+        world = World(root=root)
+        seconds = world.lifecycle("run", env=more)
+        if left := world.files_left():
+            raise RuntimeError(f"{left} files were left in {world.logs}")
+        world.remove()
+        return seconds
+
+    return Side(prepare=prepare, work=work)
+
+
+def _taring(place: Path, tree: Path, **more: str) -> Side:
+    root = place / "theirs"
+
+    def prepare() -> None:
+        shutil.rmtree(root, ignore_errors=True)
+        root.mkdir()
+        copy_tree(tree, root / "logs")
+
+    def work() -> float:
+        seconds = run_shell(_TAR, cwd=root, env=more)
+        shutil.rmtree(root)
+        return seconds
+
+    return Side(prepare=prepare, work=work)
+
+
+def slow_files(work: Path, memory: Path | None, *, quick: bool, rounds: int) -> Iterator[Result]:
+    """Every call on a file below one device waits 1 ms before it is made, for both sides alike: see ``slow``."""
+    files = 1_600 if quick else 6_400
+    name, peer, aim = (
+        f"archive {files:,} small files, 1 ms a file operation",
+        "tar | zstd -T0 -3, rm -rf",
+        "≥ 5 × faster",
+    )
+    library = build_slow(work)
+    if library is None or memory is None:
+        yield Result(
+            name=name, peer=peer, aim=aim, ours=None, theirs=None, ratio=None, note="needs a C compiler and a tmpfs"
+        )  # fmt: skip
+        return
+    tree = make_once(work / f"small-{files}", lambda root: make_small_files(root, files))
+    more = slow_environment(library, memory)
+    pair = measure_pairs(_archiving(memory, tree, True, **more), _taring(memory, tree, **more), min(rounds, 3))
+    yield Result(
+        name=name, peer=peer, aim=aim, ours=pair.ours, theirs=pair.theirs, ratio=1 / pair.ratio, unit="s",
+        is_met=pair.ratio <= 1 / 5, note="simulated: the C library's calls wait; ratio is the peer's time by ours",
+    )  # fmt: skip
+
+
+def large_files(work: Path, memory: Path | None, *, quick: bool, rounds: int) -> Iterator[Result]:
+    """Time and size: the peer compresses the same files; it neither hashes, verifies, records nor removes."""
+    sizes = [64 * MIB] * 2 if quick else [256 * MIB, 128 * MIB, 128 * MIB, 64 * MIB]
+    total = sum(sizes) // MIB
+    tree = make_once(work / f"large-{total}", lambda root: make_large_files(root, sizes))
+    stored: list[int] = []
+    packed: list[int] = []
+    root = work / "ours"
+
+    def ours() -> float:
+        world = World(root=root)
+        seconds = world.lifecycle("run")
+        stored.append(world.stored_bytes())
+        world.remove()
+        return seconds
+
+    def prepare() -> None:
+        make_world(root, tree).lifecycle("scan")
+
+    other = work / "theirs"
+
+    def theirs() -> float:
+        seconds = run_shell("find logs -type f -print0 | xargs -0 zstd -T0 -3 -q", cwd=other)
+        packed.append(sum(path.stat().st_size for path in other.rglob("*.zst")))
+        return seconds
+
+    def copy() -> None:
+        shutil.rmtree(other, ignore_errors=True)
+        other.mkdir()
+        copy_tree(tree, other / "logs")
+
+    pair = measure_pairs(Side(prepare=prepare, work=ours), Side(prepare=copy, work=theirs), rounds)
+    shutil.rmtree(other)
+    yield Result(
+        name=f"archive {len(sizes)} large files, {total} MiB", peer="zstd -T0 -3", aim="not slower",
+        ours=pair.ours, theirs=pair.theirs, ratio=pair.ratio, is_met=pair.ratio <= 1,
+        note="ours also hashes, syncs, reads back, records and removes",
+    )  # fmt: skip
+    size = stored[-1] / packed[-1]
+    yield Result(
+        name="the same: bytes stored", peer="zstd -T0 -3", aim="not more", unit="MiB",
+        ours=stored[-1] / MIB, theirs=packed[-1] / MIB, ratio=size, is_met=size <= 1,
+    )  # fmt: skip
