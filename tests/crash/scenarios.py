@@ -1,0 +1,136 @@
+"""What is killed in the crash suite: a world made ready, one command on it, and what must be readable afterwards.
+
+A new action needs a scenario here; the walk through its steps, the rerun and the invariants come by themselves.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from lifecycle.report.figures import RunReport
+from tests.builders import a_class
+from tests.crash.world import LARGE, World
+
+Readable = Counter[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """``kill`` is what dies; ``rerun`` is the one run afterwards, at the same clock."""
+
+    make: Callable[[Path], World]
+    after: str
+    kept: Callable[[World], Readable]
+    prepare: Callable[[World], object] = lambda world: None
+    command: str = "run"  # or "restore"
+    sees_writers: bool = True
+    parked: int = 0  # originals that wait in our folder after the rerun
+    does: str = ""  # the phase without which the scenario would show nothing
+
+    def kill(self, world: World) -> str:
+        """What it did, if it came to its end."""
+        if self.command == "restore":
+            return f"restore of {world.restore(self.after, in_place=True).files}"
+        return " ".join(phase.action for phase in self.run(world).phases)
+
+    def run(self, world: World) -> RunReport:
+        return world.run(self.after)
+
+
+def _all(world: World) -> Readable:
+    return world.manifest()
+
+
+def _nothing(world: World) -> Readable:
+    return Counter()
+
+
+def _young(world: World) -> Readable:
+    return world.manifest("nlp/train-2/rank_9.log")
+
+
+def _world(folder: Path) -> World:
+    return World(folder)
+
+
+def _with_a_late_one(folder: Path) -> World:
+    return World(folder, late=(("vision/train-1/rank_7.log", "3d", 505),))
+
+
+def _never_cold(folder: Path) -> World:
+    return World(folder, classes=(a_class("training", cold_after=None),))
+
+
+def _without_tiers(folder: Path) -> World:
+    """Three files past their retention and one that is not, under a policy that sends nothing anywhere."""
+    files = (
+        ("vision/train-1/rank_0.log", "12d", 300),
+        ("vision/train-1/rank_1.log", "12d", LARGE),
+        ("nlp/train-2/rank_0.log", "12d", 278),
+        ("nlp/train-2/rank_9.log", "1h", 150),
+    )
+    figures = a_class("training", warm_after=None, cold_after=None, expire_after="7d")
+    return World(folder, files=files, classes=(figures,), tiers=())
+
+
+def _with_a_young_one(folder: Path) -> World:
+    files = (*World(folder).files[:4], ("nlp/train-2/rank_0.log", "3d", 278))
+    return World(folder, files=files)
+
+
+def _two_archives_of_a_day(world: World) -> None:
+    world.run("2h")
+    world.write_late()
+    world.run("4h")
+
+
+def _stored_and_marked(world: World) -> None:
+    world.run("2h")
+    world.run("8d")
+    world.run("40d")
+
+
+def _marked_in_place(world: World) -> None:
+    world.run("2h")
+    world.run("27h")  # a mark needs a day since first sight
+
+
+def _restored(world: World) -> None:
+    world.run("2h")
+    world.restore("3h", in_place=True)
+
+
+def _all_warm(world: World) -> None:
+    world.run("2h")
+
+
+def _all_cold(world: World) -> None:
+    world.run("2h")
+    world.run("8d")
+
+
+SCENARIOS: Final[Mapping[str, Scenario]] = {
+    "hot to warm, merged and single": Scenario(make=_world, after="2h", kept=_all, does="merge"),
+    "warm to cold, archives merged": Scenario(
+        make=_with_a_late_one, prepare=_two_archives_of_a_day, after="8d", kept=_all, does="merge"
+    ),
+    "marks": Scenario(make=_with_a_young_one, prepare=_all_cold, after="40d", kept=_all, does="mark"),
+    "purge of archives": Scenario(
+        make=_with_a_young_one, prepare=_stored_and_marked, after="44d", kept=_nothing, does="purge"
+    ),
+    "purge of originals": Scenario(
+        make=_without_tiers, prepare=_marked_in_place, after="6d", kept=_young, does="purge"
+    ),
+    "restore in place": Scenario(make=_world, prepare=_all_warm, after="3h", kept=_all, command="restore"),
+    "release of restored originals": Scenario(
+        make=_never_cold, prepare=_restored, after="8d", kept=_all, does="release"
+    ),
+    "originals parked": Scenario(make=_world, after="2h", kept=_all, sees_writers=False, parked=5, does="merge"),
+    "parked originals finished": Scenario(
+        make=_world, prepare=_all_warm, after="27h", kept=_all, sees_writers=False, parked=1
+    ),
+}
