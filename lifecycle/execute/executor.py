@@ -198,6 +198,7 @@ class BatchExecutor:
         tally.problems.extend(refusal.detail for refusal in result.refused)
         if order is not None:
             self._phase(move.batch).done.add(tally)
+            self._tell(move.batch, tally)
             self._submit_release(move.batch, move.head, order)
             return
         if isinstance(move.order, PackOrder):
@@ -232,6 +233,9 @@ class BatchExecutor:
         phase.done.add(tally)
         phase.seconds = self._site.monotonic() - phase.began
         self._on_done(batch, tally.segments, tally.logical_bytes)
+        self._tell(batch, tally)
+
+    def _tell(self, batch: PlannedBatch, tally: Tally) -> None:
         for text in tally.problems[:20]:
             self.troubles.append(
                 Trouble(
