@@ -99,3 +99,4 @@ class Refused:
     detail: str
     keep_copy: bool = False
     reopen: bool = False  # the file differs from what the catalog knows: scan it anew
+    leave: bool = False  # it has its name again beside its stored copy: the next scan says what it is

@@ -137,6 +137,17 @@ def drop_surplus(
     unsign(conn, [refusal.segment_id for refusal in refused])
 
 
+def given_back(conn: Connection, facts: Mapping[int, Facts], segments: Sequence[int], deltas: RollupDeltas) -> None:
+    """Originals that have their names again and stay beside their stored copy: the next scan looks what they are."""
+    for segment in segments:
+        fact = facts[segment]
+        if Original(fact.original) is Original.PARKED:
+            deltas.add(fact.team_id, fact.class_id, TierName.HOT, fact.day, 1, fact.size_bytes, fact.allocated_bytes)
+    rows = [(Original.OPEN.value, TierName.HOT.value, segment) for segment in segments]
+    update_rows(conn, tables.segments, ("id",), ("original", "tier"), rows)
+    unsign(conn, segments)
+
+
 def forget_copies(conn: Connection, facts: Mapping[int, Facts], purged: Sequence[int], deltas: RollupDeltas) -> None:
     """Nothing is left of these segments but their row and their history."""
     for segment in purged:

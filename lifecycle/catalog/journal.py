@@ -19,6 +19,7 @@ from lifecycle.catalog.copies import (
     attach,
     count_stored,
     drop_surplus,
+    given_back,
     insert_archive,
     member_facts,
     originals_gone,
@@ -144,7 +145,8 @@ class Journal:
                 if r.keep_copy
             ]
             originals_gone(conn, facts, gone, deltas)
-            drop_surplus(conn, facts, [r for r in refused if not r.keep_copy], deltas)
+            given_back(conn, facts, [r.segment_id for r in refused if r.leave], deltas)
+            drop_surplus(conn, facts, [r for r in refused if not (r.keep_copy or r.leave)], deltas)
             deltas.apply(conn)
             set_outcomes(conn, head.id, ((segment, Outcome.RELEASED, None) for segment in removed))
             set_outcomes(conn, head.id, ((segment, Outcome.PARKED, None) for segment in parked))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from lifecycle.catalog.batches import BatchHead, Intent, JournalMember, Refused, StoredMember, StoredObject
@@ -213,16 +213,15 @@ def release_order(
 
 
 def close_move(site: Site, head: BatchHead, result: ReleaseResult) -> None:
-    """Record what the release did. A member that vanished meanwhile keeps its stored copy, the only one left."""
+    """Record what the release did. A member that vanished meanwhile keeps its stored copy, the only one left.
+
+    A restored file that was edited, or that somebody has open, is left to the next scan: if its content is another
+    one by now it becomes another segment, and the stored copy stays the old one's.
+    """
     refused = [refused_of(refusal, stored=True) for refusal in result.refused]
     if head.action is ActionKind.RELEASE:
-        refused = [_edited(refusal) for refusal in refused]
+        refused = [refusal if refusal.keep_copy else replace(refusal, leave=True) for refusal in refused]
     site.journal.close_release(site.lease_of(head.place_id), head, result.removed, result.parked, refused)
-
-
-def _edited(refusal: Refused) -> Refused:
-    """A restored file that was edited is another segment from now on; the stored copy stays the old one's."""
-    return Refused(segment_id=refusal.segment_id, outcome=refusal.outcome, detail=refusal.detail, keep_copy=True)
 
 
 def refused_of(refusal: Refusal, *, stored: bool = False) -> Refused:

@@ -89,7 +89,11 @@ def purge_originals(site: Site, batch: PlannedBatch) -> Tally:
     site.expiry.record_purge(lease, head, [m.segment_id for m in members], batch)
     work = site.places[batch.place_id]
     order = ReleaseOrder(
-        batch_id=head.id, root=work.place.root, members=tuple(original_file(m) for m in members), park=False
+        batch_id=head.id,
+        root=work.place.root,
+        mounts=work.mounts,
+        members=tuple(original_file(m) for m in members),
+        park=False,
     )
     result = run_release(order)
     return _close(site, head, members, list(result.removed), [refused_of(r) for r in result.refused])

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from lifecycle.archive import check_archive, open_archive, stored_shares
 from lifecycle.catalog.batches import BatchHead, JournalMember, StoredMember, StoredObject
 from lifecycle.catalog.restoring import PutBack
-from lifecycle.errors import LifecycleError, PlaceUnavailable
+from lifecycle.errors import LifecycleError, PlaceUnavailable, Skipped
 from lifecycle.execute.moves import (
     close_move,
     close_repack,
@@ -27,9 +27,16 @@ from lifecycle.execute.moves import (
     release_order,
     remove_superseded,
 )
-from lifecycle.execute.orders import OriginalFile, ReleaseResult
+from lifecycle.execute.orders import OriginalFile, ReleaseOrder, ReleaseResult, Trouble
 from lifecycle.execute.putback import STAY, iter_dead_restores
-from lifecycle.execute.release import files_in_folder, originals_in_place, return_originals, run_release
+from lifecycle.execute.release import (
+    batches_in_folder,
+    files_in_folder,
+    originals_in_place,
+    release_folder,
+    return_originals,
+    run_release,
+)
 from lifecycle.execute.site import Site, WorkPlace
 from lifecycle.model import ActionKind, BatchState, Outcome
 from lifecycle.tiers import Tier, open_tier
@@ -62,7 +69,10 @@ def recover_place(site: Site, work: WorkPlace, *, release_after_ns: int) -> tupl
             recovered.add(_recover_restores(site, work))
         except (LifecycleError, OSError) as error:
             errors.append(_told("restore", error))
-    for head in site.journal.unfinished(work.place.id):
+    unfinished = site.journal.unfinished(work.place.id)
+    if work.spec is None:
+        errors.extend(_recover_left(site, work, {head.id for head in unfinished}))
+    for head in unfinished:
         try:
             recovered.add(_recover(site, head, release_after_ns))
         except (LifecycleError, OSError) as error:
@@ -107,6 +117,36 @@ def _recover(site: Site, head: BatchHead, release_after_ns: int) -> Recovered:
     # Marks are one transaction after their intent: nothing was done.
     site.journal.abandon(site.lease_of(head.place_id), head.id, Outcome.KEPT, "the run ended before it")
     return Recovered(batches=1, undone=1)
+
+
+def _recover_left(site: Site, work: WorkPlace, unfinished: set[int]) -> list[LifecycleError]:
+    """Originals of closed batches that could not be given their names back: those whose name is free by now get it,
+    those that are still what was stored go; of the others every run tells, as long as they are there."""
+    errors: list[LifecycleError] = []
+    for batch_id in batches_in_folder(work.place.root):
+        in_folder = files_in_folder(work.place.root, batch_id)
+        if batch_id in unfinished or not in_folder:
+            continue
+        try:
+            members = [m for m in site.journal.members(batch_id) if m.segment_id in in_folder]
+            stored = tuple(original_file(m) for m in members if m.archive_id is not None and work.sees_writers)
+            others = tuple(original_file(m) for m in members if m.archive_id is None or not work.sees_writers)
+            root, mounts = work.place.root, work.mounts
+            order = ReleaseOrder(batch_id=batch_id, root=root, mounts=mounts, members=stored, park=False, finish=True)
+            results = (run_release(order), return_originals(root, batch_id, others, mounts=mounts))
+        except (LifecycleError, OSError) as error:
+            errors.append(_told(f"what batch {batch_id} left", error))
+            continue
+        for refusal in (refusal for result in results for refusal in result.refused):
+            if refusal.trouble is Trouble.IN_THE_WAY:
+                errors.append(Skipped(f"segment {refusal.segment_id}: {refusal.detail}", hint=_IN_THE_WAY_HINT))
+        for stranger in sorted(in_folder - {m.segment_id for m in members}):
+            path = f"{release_folder(batch_id).decode()}/{stranger}"
+            errors.append(Skipped(f"{path} is of no batch that this catalog knows", hint=_IN_THE_WAY_HINT))
+    return errors
+
+
+_IN_THE_WAY_HINT = "look at it, and move it to where it belongs: nothing is removed from there"
 
 
 def _undo_or_adopt(site: Site, head: BatchHead) -> Recovered:
@@ -214,7 +254,8 @@ def _recover_purge(site: Site, head: BatchHead) -> Recovered:
     if work.spec is None:
         members = tuple(original_file(member) for member in site.journal.members(head.id))
         result = return_originals(work.place.root, head.id, members, mounts=work.mounts)
-        gone = result.removed if head.state is BatchState.STORED else ()
+        due = site.expiry.purgeable(head.id, site.now_ns)  # a kept member that vanished was not purged by us
+        gone = [i for i in result.removed if i in due] if head.state is BatchState.STORED else ()
         refused = [refused_of(refusal) for refusal in result.refused]
         site.expiry.close_purge(lease, head, removed_archives=(), purged=gone, refused=refused)
         return Recovered(batches=1, undone=1)

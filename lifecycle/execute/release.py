@@ -226,6 +226,19 @@ def originals_in_place(
     return same, named
 
 
+def batches_in_folder(root_path: str) -> list[int]:
+    """Ids of the batches that have a folder of renamed originals."""
+    with Root(root_path) as root:
+        try:
+            fd = os.open(RELEASE_FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=root.fd)
+        except FileNotFoundError:
+            return []
+        try:
+            return sorted(int(name) for name in os.listdir(fd) if name.isdigit())
+        finally:
+            os.close(fd)
+
+
 def files_in_folder(root_path: str, batch_id: int) -> set[int]:
     """Segment ids of the files that a batch's folder holds; empty when there is no folder."""
     with Root(root_path) as root:
