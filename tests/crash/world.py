@@ -54,6 +54,7 @@ class World:
     late: tuple[tuple[str, str, int], ...] = ()  # written by ``write_late``, not by ``make``
     classes: tuple[ClassRule, ...] = ()
     tiers: tuple[TierName, ...] = (TierName.WARM, TierName.COLD)
+    below: str = BELOW
     source: dict[str, Any] = field(default_factory=dict)
     begun: datetime = field(default_factory=lambda: datetime.now(UTC))
 
@@ -72,7 +73,10 @@ class World:
         return a_policy(
             classes=classes,
             sources=[source],
-            tiers=[a_tier(name, path=str(self.folder / name.value), below=BELOW, target="1MiB") for name in self.tiers],
+            tiers=[
+                a_tier(name, path=str(self.folder / name.value), below=self.below, target="32MiB")
+                for name in self.tiers
+            ],
             catalog_url=self.url,
         )
 
@@ -215,7 +219,8 @@ class World:
             broken += [f"batch {tuple(row)}" for row in conn.exec_driver_sql(_UNFINISHED) if not (may_wait and row[2])]
             broken += [f"mark {tuple(row)}" for row in conn.exec_driver_sql(_MARKS)]
             live = {
-                (row[0], row[1]) for row in conn.exec_driver_sql("SELECT tier, key FROM archives WHERE state = 'live'")
+                (row[0], row[1])
+                for row in conn.exec_driver_sql("SELECT tier, key FROM archives WHERE state IN ('live', 'quarantined')")
             }
         there = {(name.value, key) for name, keys in self.objects().items() for key in keys}
         broken += [f"orphan object {key}" for key in sorted(there - live)]
