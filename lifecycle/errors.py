@@ -91,6 +91,13 @@ class NothingFound(LifecycleError):
     exit_code = ExitCode.NOTHING_FOUND
 
 
+class Brake(LifecycleError):
+    """Removals that something forbids for now; everything else goes on."""
+
+    exit_code = ExitCode.BRAKE
+    consequence = Consequence.SKIP
+
+
 class LeaseHeld(LifecycleError):
     """Somebody else removes from this place; the message says who, where and since when."""
 

@@ -29,7 +29,7 @@ from lifecycle.catalog.runs import (
     record_space,
 )
 from lifecycle.engine.local import LocalEngine
-from lifecycle.errors import Consequence, ExitCode, LeaseHeld, LifecycleError, PlaceUnavailable, worst_exit
+from lifecycle.errors import Brake, Consequence, ExitCode, LeaseHeld, LifecycleError, PlaceUnavailable, worst_exit
 from lifecycle.execute.executor import BatchExecutor
 from lifecycle.execute.recovery import Recovered, recover_place
 from lifecycle.execute.site import Site, WorkPlace
@@ -108,12 +108,11 @@ class Session:
         return self
 
     def _refuse_removals(self, latest: datetime) -> None:
-        self.codes.add(ExitCode.BRAKE)
         self.note(
             "run",
             None,
             "clock",
-            LifecycleError(
+            Brake(
                 f"the clock says {self.now:%Y-%m-%d %H:%M} and an earlier run was at"
                 f" {latest:%Y-%m-%d %H:%M}: nothing is marked or removed",
                 hint="set the clock right",

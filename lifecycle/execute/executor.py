@@ -93,9 +93,18 @@ class BatchExecutor:
                 if self.stopped:
                     self.left_segments += batch.segments
                     continue
-                self._begin(batch)
+                self._begin(self._without_changed(batch))
         finally:
             self._drain(0)
+
+    def _without_changed(self, batch: PlannedBatch) -> PlannedBatch:
+        """A plan file's segments that are not what they were are left out of their batch by now: they are kept."""
+        left_out = batch.segments - len(batch.members)
+        if not batch.members or not left_out:
+            return batch
+        self._phase(batch).done.kept += left_out
+        logical_bytes = sum(member.identity.size_bytes for member in batch.members)
+        return replace(batch, segments=len(batch.members), logical_bytes=logical_bytes)
 
     # --- one batch ----------------------------------------------------------------------------------------------
 
