@@ -33,7 +33,7 @@ def once_before(monkeypatch: pytest.MonkeyPatch, name: str, path: str, deed: Dee
 
 def once_renamed(monkeypatch: pytest.MonkeyPatch, file: Path, deed: Callable[[Path], object]) -> None:
     """Do the deed to the file in our folder, when nobody has been asked yet who has it open."""
-    real = release.files_open_for_writing
+    real: Callable[[], OpenFiles] = vars(release)["files_open_for_writing"]
     inode, todo = file.stat().st_ino, [deed]
 
     def meddled() -> OpenFiles:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from lifecycle import session
+from lifecycle.catalog.places import Place
 from lifecycle.errors import ExitCode
 from lifecycle.execute import pack
 from lifecycle.model import TierName
@@ -54,11 +55,11 @@ class TestMembersThatChangeBeforeTheyAreRead:
             with files[15].open("ab") as file:
                 file.write(b"and more\n")
             os.truncate(files[17], 0)
-            monkeypatch.setattr(pack.os, "read", read)
+            monkeypatch.setattr(os, "read", read)
 
         once_before(monkeypatch, "run_pack", FIRST, spoil)
         report = world.run("2h")
-        monkeypatch.setattr(pack.os, "read", real)
+        monkeypatch.setattr(os, "read", real)
         return report
 
     def test_stay_and_all_others_are_stored(self, world: World, report: RunReport) -> None:
@@ -135,20 +136,21 @@ def test_a_large_member_that_shrinks_while_it_is_read_costs_the_archive_and_no_f
 class TestATargetWithoutSpace:
     @pytest.fixture(params=["create", "write", "seal", "publish"])
     def step(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-        real = session.tier_spec
+        real: Callable[[Place], TierSpec] = vars(session)["tier_spec"]
 
-        def spec(place: object) -> TierSpec:
-            found = real(place)  # type: ignore[arg-type]
+        def spec(place: Place) -> TierSpec:
+            found = real(place)
             if not found.root.endswith("warm"):
                 return found
             options = (("inner", "local"), ("fault", f"{request.param}:full:1"))
             return TierSpec(kind="faulty", root=found.root, options=options)
 
-        self.heal = lambda: monkeypatch.setattr(session, "tier_spec", real)
         monkeypatch.setattr(session, "tier_spec", spec)
         return str(request.param)
 
-    def test_keeps_the_originals_and_stops_nothing_else(self, tmp_path: Path, step: str) -> None:
+    def test_keeps_the_originals_and_stops_nothing_else(
+        self, tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         files = (*FILES, ("nlp/train-2/rank_0.log", "10d", 900), ("speech/train-3/rank_0.log", "3d", 900))
         world = World(tmp_path / "world", files=files).make()
         report = world.run("2h")
@@ -160,7 +162,7 @@ class TestATargetWithoutSpace:
         assert world.readable() == world.manifest()
         assert world.broken_books() == []
 
-        self.heal()
+        monkeypatch.undo()
         assert world.run("2h").exit_code is ExitCode.DONE
         assert present(world) == set()
         assert world.readable() == world.manifest()
