@@ -25,7 +25,7 @@ _POLICY = """\
 catalog: "sqlite:///{root}/catalog.db"
 teams: [vision, nlp, speech, recsys]
 sources:
-  - {{name: shared, path: "{root}/logs", under: "{{team}}/{{job}}", layout: [rank-files, plain], settle: 1h}}
+  - {{name: shared, path: "{root}/logs", under: "{{team}}/{{job}}", layout: [rank-files, plain], settle: 1s}}
 tiers:
   warm: {{path: "{root}/warm", zstd: 3, merge: {{below: {below}, target: {target}}}}}
   cold: {{path: "{root}/cold", zstd: 9, merge: {{below: 16MiB, target: 256MiB}}}}
