@@ -1,9 +1,11 @@
-"""What journal, executor and recovery say to each other about batches: values only."""
+"""What journal, executor and recovery say to each other about batches: values only. Of members there are millions in a
+large run: those are named tuples, which are made and sent to a worker at a tenth of a dataclass's cost."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lifecycle.model import ActionKind, BatchState, Content, Labels, Original, Outcome
 
@@ -44,9 +46,11 @@ class BatchHead:
     created_ns: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JournalMember:
-    """A member as segments and batch_members know it together: enough to read, release or put it back."""
+class JournalMember(NamedTuple):
+    """A member as segments and batch_members know it together: enough to read, release or put it back.
+
+    A tuple, since a run makes one for every file that it moves; ``execute.orders.OriginalFile`` is its front part.
+    """
 
     segment_id: int
     directory: bytes
@@ -68,8 +72,7 @@ class JournalMember:
     outcome: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredMember:
+class StoredMember(NamedTuple):
     """What a packer reports of one member of the new archive."""
 
     segment_id: int

@@ -7,21 +7,20 @@ changes in segments.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, text
 
 from lifecycle.catalog import tables
 from lifecycle.catalog.batches import BatchHead, Refused, StoredObject
-from lifecycle.catalog.bulk import insert_rows_returning_ids, update_rows
+from lifecycle.catalog.bulk import bind, insert_rows_returning_ids, update_rows
 from lifecycle.catalog.usage import RollupDeltas
 from lifecycle.model import ArchiveState, Original, TierName
 
 _COUNTED_HOT = (Original.OPEN, Original.SETTLED, Original.MISSING)
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     team_id: int
     class_id: int
     day: int
@@ -40,18 +39,19 @@ class Facts:
         return TierName(self.archive_tier or "")
 
 
-_FACTS = text(
+_FACTS: Final = (
     "SELECT s.id, s.team_id, s.class_id, s.day, s.size_bytes, s.allocated_bytes,"
     " s.stored_bytes, s.original, s.archive_id,"
     " a.tier AS archive_tier, s.digest, s.last_write_ns"
     " FROM batch_members b JOIN segments s ON s.id = b.segment_id LEFT JOIN archives a ON a.id"
-    " = s.archive_id WHERE b.batch_id = :batch"
+    " = s.archive_id WHERE b.batch_id = ?"
 )
 
 
 def member_facts(conn: Connection, batch_id: int) -> dict[int, Facts]:
     """Of every member of a batch, by segment id."""
-    return {row[0]: Facts(*row[1:]) for row in conn.execute(_FACTS, {"batch": batch_id})}
+    rows = conn.exec_driver_sql(bind(conn, _FACTS), (batch_id,)).fetchall()
+    return {row[0]: Facts._make(row[1:]) for row in rows}
 
 
 def insert_archive(

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from typing import Any, Final
 
-from sqlalchemy import Connection, Row, text
+from sqlalchemy import Connection
 
 from lifecycle.catalog import tables
 from lifecycle.catalog.batches import BatchHead, Intent, JournalMember
-from lifecycle.catalog.bulk import insert_rows, insert_rows_returning_ids, update_rows
+from lifecycle.catalog.bulk import bind, insert_rows, insert_rows_returning_ids, update_rows
 from lifecycle.catalog.interning import parse_extra
 from lifecycle.model import BatchState, Content, Labels, Original, Outcome, PlannedBatch, Reason
 
@@ -56,7 +57,8 @@ def set_state(conn: Connection, now_ns: int, batch_id: int, state: BatchState) -
 def members_of(conn: Connection, batch_id: int) -> list[JournalMember]:
     """All members by path, with the identity that the plan saw (not what the catalog says by now)."""
     labels: dict[int, Labels] = {}
-    return [_member(row, labels) for row in conn.execute(_MEMBERS, {"batch": batch_id})]
+    rows = conn.exec_driver_sql(bind(conn, _MEMBERS), (batch_id,)).fetchall()
+    return [_member(row, labels) for row in rows]
 
 
 def set_outcomes(conn: Connection, batch_id: int, outcomes: Iterable[tuple[int, Outcome, str | None]]) -> None:
@@ -85,49 +87,27 @@ def event_body(batch: PlannedBatch, head: BatchHead, digest: str, segments: int,
     }
 
 
-_MEMBERS = text(
-    "SELECT b.segment_id, d.path, s.name, b.inode, b.size_bytes, b.mtime_ns, s.ctime_ns,"
-    " s.allocated_bytes, s.mode, s.uid, s.gid, s.labels_id,"
-    " t.name AS team, j.name AS job, l.node, l.rank, l.stream, l.attempt, l.extra, s.content,"
-    " s.last_write_ns, s.digest,"
-    " s.original, s.archive_id, b.outcome, s.inode AS now_inode, s.size_bytes AS now_size, s.mtime_ns AS now_mtime"
+_MEMBERS: Final = (
+    "SELECT b.segment_id, d.path, s.name, b.inode, b.size_bytes, b.mtime_ns,"
+    " CASE WHEN s.inode = b.inode AND s.size_bytes = b.size_bytes AND s.mtime_ns = b.mtime_ns THEN s.ctime_ns"
+    " ELSE -1 END,"
+    " s.allocated_bytes, s.mode, s.uid, s.gid, s.content, s.last_write_ns, s.digest, s.original, s.archive_id,"
+    " b.outcome, s.labels_id, t.name, j.name, l.node, l.rank, l.stream, l.attempt, l.extra"
     " FROM batch_members b JOIN segments s ON s.id = b.segment_id JOIN directories d ON d.id = s.directory_id"
     " JOIN label_sets l ON l.id = s.labels_id JOIN jobs j ON j.id = s.job_id JOIN teams t ON t.id = s.team_id"
-    " WHERE b.batch_id = :batch ORDER BY d.path, s.name"
+    " WHERE b.batch_id = ? ORDER BY d.path, s.name"
 )
+_CONTENTS: Final = {content.value: content for content in Content}
+_ORIGINALS: Final = {original.value: original for original in Original}
 
 
-def _member(row: Row[tuple[object, ...]], labels: dict[int, Labels]) -> JournalMember:
-    known = labels.get(row.labels_id)
+def _member(row: Sequence[Any], labels: dict[int, Labels]) -> JournalMember:
+    known = labels.get(row[17])
     if known is None:
-        extra = parse_extra(row.extra)
-        known = labels[row.labels_id] = Labels(
-            team=row.team,
-            job=row.job,
-            node=row.node,
-            rank=row.rank,
-            stream=row.stream,
-            attempt=row.attempt,
-            extra=extra,
+        team, job, node, rank, stream, attempt, extra = row[18:]
+        known = labels[row[17]] = Labels(
+            team=team, job=job, node=node, rank=rank, stream=stream, attempt=attempt, extra=parse_extra(extra)
         )
-    same = (row.now_inode, row.now_size, row.now_mtime) == (row.inode, row.size_bytes, row.mtime_ns)
-    return JournalMember(
-        segment_id=row.segment_id,
-        directory=row.path,
-        name=row.name,
-        inode=row.inode,
-        size_bytes=row.size_bytes,
-        mtime_ns=row.mtime_ns,
-        ctime_ns=row.ctime_ns if same else -1,
-        allocated_bytes=row.allocated_bytes,
-        mode=row.mode,
-        uid=row.uid,
-        gid=row.gid,
-        labels=known,
-        content=Content(row.content),
-        last_write_ns=row.last_write_ns,
-        digest=row.digest,
-        original=Original(row.original),
-        archive_id=row.archive_id,
-        outcome=row.outcome,
+    return JournalMember._make(
+        (*row[:11], known, _CONTENTS[row[11]], row[12], row[13], _ORIGINALS[row[14]], row[15], row[16])
     )

@@ -26,7 +26,7 @@ from lifecycle.catalog.copies import (
     reopen,
 )
 from lifecycle.catalog.entries import begin_batch, members_of, set_outcomes, set_state
-from lifecycle.catalog.events import append_event, members_digest
+from lifecycle.catalog.events import append_event, copies_digest
 from lifecycle.catalog.lease import Lease
 from lifecycle.catalog.restoring import PutBack, record_put_back
 from lifecycle.catalog.segments import segments_by_ids
@@ -274,7 +274,6 @@ class Journal:
     # --- inside one transaction -------------------------------------------------------------------------------
 
     def _event(self, conn: Connection, head: BatchHead, kind: str, stored: StoredObject, archive_id: int) -> None:
-        rows = [(m.segment_id, m.digest.hex()) for m in sorted(stored.members, key=lambda m: m.segment_id)]
         body = {
             "action": head.action.value,
             "archive": archive_id,
@@ -282,11 +281,11 @@ class Journal:
             "tier": head.intent.tier,
             "team": head.intent.team,
             "class": head.intent.class_name,
-            "segments": len(rows),
+            "segments": len(stored.members),
             "raw_bytes": stored.raw_bytes,
             "stored_bytes": stored.size_bytes,
             "object_digest": stored.digest.hex(),
-            "members_digest": members_digest(rows),
+            "members_digest": copies_digest((m.segment_id, m.digest) for m in stored.members),
             "replaces": list(head.intent.archive_ids),
             "policy": head.intent.policy_digest,
         }
@@ -308,10 +307,10 @@ class Journal:
         removed: Sequence[int],
         refused: Sequence[Refused],
     ) -> None:
-        rows = [(i, (facts[i].digest or b"").hex()) for i in sorted(removed)]
         body = {
-            "action": head.action.value, "segments": len(rows), "raw_bytes": sum(facts[i].size_bytes for i in removed),
-            "members_digest": members_digest(rows), "refused": len(refused),
+            "action": head.action.value, "segments": len(removed),
+            "raw_bytes": sum(facts[i].size_bytes for i in removed),
+            "members_digest": copies_digest((i, facts[i].digest or b"") for i in removed), "refused": len(refused),
         }  # fmt: skip
         append_event(
             conn,

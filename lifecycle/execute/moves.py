@@ -144,23 +144,7 @@ def _target(site: Site, batch: PlannedBatch, head: BatchHead, target: WorkPlace)
 
 
 def original_file(member: JournalMember) -> OriginalFile:
-    return OriginalFile(
-        segment_id=member.segment_id,
-        directory=member.directory,
-        name=member.name,
-        inode=member.inode,
-        size_bytes=member.size_bytes,
-        mtime_ns=member.mtime_ns,
-        ctime_ns=member.ctime_ns,
-        allocated_bytes=member.allocated_bytes,
-        mode=member.mode,
-        uid=member.uid,
-        gid=member.gid,
-        labels=member.labels,
-        content=member.content,
-        last_write_ns=member.last_write_ns,
-        digest=member.digest,
-    )
+    return OriginalFile._make(member[: len(OriginalFile._fields)])
 
 
 def commit_move(site: Site, move: Move, result: PackResult) -> ReleaseOrder | None:
@@ -192,8 +176,7 @@ def stored_object(result: PackResult) -> StoredObject:
         manifest_digest=result.manifest_digest,
         form=result.form,
         members=tuple(
-            StoredMember(segment_id=m.segment_id, offset=m.offset, digest=m.digest, share_bytes=m.share_bytes)
-            for m in result.members
+            StoredMember(segment, offset, digest, share) for segment, offset, _, digest, share in result.members
         ),
     )
 

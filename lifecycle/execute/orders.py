@@ -1,21 +1,22 @@
 """What the parent asks of a worker and what comes back: plain values that cross a process boundary.
 
 A worker knows paths, names and bytes. It never sees the catalog, policy or the clock; what it may touch is
-named in its order. Columns rather than objects: an order has thousands of members.
+named in its order. Members are named tuples: an order has thousands of them, and dataclasses are slow to send.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from lifecycle.model import Content, Labels
 from lifecycle.ports import TierSpec
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OriginalFile:
-    """One original as the catalog knows it: where it is and what it must still be."""
+class OriginalFile(NamedTuple):
+    """One original as the catalog knows it: where it is and what it must still be. The front part of a
+    ``JournalMember``."""
 
     segment_id: int
     directory: bytes
@@ -92,8 +93,7 @@ class RepackOrder:
     single: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackedMember:
+class PackedMember(NamedTuple):
     segment_id: int
     offset: int  # of its content in the archive's uncompressed stream
     size_bytes: int

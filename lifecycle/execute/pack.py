@@ -131,7 +131,7 @@ def _write_object(
         return _nothing(batch_id, tuple(refused))
     shares = stored_shares(facts.size_bytes, facts.sizes)
     members = tuple(
-        PackedMember(segment_id=i, offset=offset, size_bytes=size, digest=digest, share_bytes=share)
+        PackedMember(i, offset, size, digest, share)
         for i, offset, size, digest, share in zip(added, facts.offsets, facts.sizes, facts.digests, shares, strict=True)
     )
     return PackResult(
