@@ -182,7 +182,12 @@ def stored_object(result: PackResult) -> StoredObject:
 
 
 def release_order(
-    site: Site, head: BatchHead, members: Sequence[OriginalFile], *, finish: bool = False
+    site: Site,
+    head: BatchHead,
+    members: Sequence[OriginalFile],
+    *,
+    finish: bool = False,
+    after_crash: bool = False,
 ) -> ReleaseOrder:
     work = site.places[head.place_id]
     return ReleaseOrder(
@@ -192,6 +197,7 @@ def release_order(
         members=tuple(members),
         park=not work.sees_writers,
         finish=finish,
+        after_crash=after_crash,
     )
 
 
@@ -218,8 +224,8 @@ def refused_of(refusal: Refusal, *, stored: bool = False) -> Refused:
         if refusal.trouble is Trouble.UNREADABLE
         else Outcome.KEPT,
         detail=f"{refusal.trouble}: {refusal.detail}",
-        keep_copy=stored and refusal.trouble in (Trouble.VANISHED, Trouble.IN_THE_WAY),
-        reopen=refusal.trouble in (Trouble.CHANGED, Trouble.OPEN, Trouble.VANISHED),
+        keep_copy=stored and refusal.trouble in (Trouble.VANISHED, Trouble.REPLACED, Trouble.IN_THE_WAY),
+        reopen=refusal.trouble in (Trouble.CHANGED, Trouble.OPEN, Trouble.VANISHED, Trouble.REPLACED),
     )
 
 

@@ -105,6 +105,7 @@ class Trouble(StrEnum):
     CHANGED = "changed"
     OPEN = "open"
     VANISHED = "vanished"
+    REPLACED = "replaced"  # what was stored is gone: the name is another file's, or has another content
     UNREADABLE = "unreadable"
     CLASH = "clash"  # its name is in the archive already, or cannot be in one
     GIVEN_UP = "given_up"  # another member of the archive changed half-way, so that nothing was stored
@@ -146,6 +147,7 @@ class ReleaseOrder:
     members: tuple[OriginalFile, ...]
     park: bool  # writers cannot be seen: leave the renamed file in our folder until ``finish``
     finish: bool = False  # members are already in our folder (parked long enough, or a crash left them there)
+    after_crash: bool = False  # an original may be gone by our own hand, and another file have its name and inode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,7 @@ from lifecycle.execute.release import (
     run_release,
 )
 from lifecycle.execute.site import Site, WorkPlace
-from lifecycle.model import ActionKind, BatchState, Outcome
+from lifecycle.model import ActionKind, BatchState, Original, Outcome
 from lifecycle.tiers import Tier, open_tier
 from lifecycle.units import duration_ns
 
@@ -164,8 +164,24 @@ def _undo_or_adopt(site: Site, head: BatchHead) -> Recovered:
             tier.remove(head.intent.key, size_bytes=facts.size_bytes)
             site.journal.abandon(lease, head.id, Outcome.KEPT, "stored, not committed, originals whole: undone")
             return Recovered(batches=1, undone=1)
-        _adopt(site, head, tier)
+        wanted = _without_copy(site, head)
+        if not wanted:
+            tier.remove(head.intent.key, size_bytes=facts.size_bytes)
+            site.journal.abandon(
+                lease, head.id, Outcome.KEPT, "stored, not committed, its segments are elsewhere by now"
+            )
+            return Recovered(batches=1, undone=1)
+        _adopt(site, head, tier, wanted)
     return Recovered(batches=1, adopted=1)
+
+
+def _without_copy(site: Site, head: BatchHead) -> set[int]:
+    """Members whose only stored copy the object may be: while its tier could not be reached, some found another."""
+    here = set(head.intent.archive_ids)
+    members = site.journal.members(head.id)
+    if here:
+        return {m.segment_id for m in members if m.archive_id in here}
+    return {m.segment_id for m in members if m.archive_id is None and m.original is not Original.PURGED}
 
 
 def _all_there(site: Site, head: BatchHead) -> bool:
@@ -182,9 +198,8 @@ def _all_there(site: Site, head: BatchHead) -> bool:
     return len(same) == len(members)
 
 
-def _adopt(site: Site, head: BatchHead, tier: Tier) -> None:
+def _adopt(site: Site, head: BatchHead, tier: Tier, known: set[int]) -> None:
     """Commit an object that may be the only copy, from its own manifest, after all of it has been read and checked."""
-    known = {member.segment_id for member in site.journal.members(head.id)}
     with closing(tier.open(head.intent.key)) as reader:
         digest = check_archive(reader, name=head.intent.key)
         archive = open_archive(reader, name=head.intent.key, owns_reader=False)
@@ -223,7 +238,7 @@ def _finish(site: Site, head: BatchHead, release_after_ns: int) -> Recovered:
         return Recovered()  # nothing to put right: it waits as it should
     results = [
         run_release(release_order(site, head, _files(todo, in_folder), finish=True)),
-        run_release(release_order(site, head, _files(todo, in_folder, outside=True))),
+        run_release(release_order(site, head, _files(todo, in_folder, outside=True), after_crash=True)),
     ]
     merged = ReleaseResult(
         batch_id=head.id,

@@ -17,6 +17,8 @@ import ctypes
 import errno
 import os
 
+from blake3 import blake3
+
 from lifecycle.errors import LifecycleError
 from lifecycle.execute.orders import OriginalFile, Refusal, ReleaseOrder, ReleaseResult, Trouble
 from lifecycle.model import OUR_FOLDER
@@ -25,6 +27,7 @@ from lifecycle.scan.handles import Root
 
 RELEASE_FOLDER = OUR_FOLDER + b"/release"
 _RENAME_NOREPLACE = 1
+_CHUNK = 2**20
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -82,6 +85,7 @@ class _Release:
         self._removed: list[int] = []
         self._parked: list[int] = []
         self._refused: list[Refusal] = []
+        self._names: dict[bytes, dict[int, str]] = {}  # by folder: names by inode, read when a file is not found
 
     def run(self) -> ReleaseResult:
         taken = list(self._order.members) if self._order.finish else [m for m in self._order.members if self._take(m)]
@@ -102,13 +106,36 @@ class _Release:
             directory = self._root.directory(member.directory)
             found = os.stat(member.name, dir_fd=directory, follow_symlinks=False)
             if not _same(found, member) or found.st_ctime_ns != member.ctime_ns or found.st_nlink != 1:
-                return self._refuse(member, Trouble.CHANGED, _difference(found, member))
+                return self._refuse(member, self._what_became_of(member, directory, found), _difference(found, member))
             os.rename(member.name, b"%d" % member.segment_id, src_dir_fd=directory, dst_dir_fd=self._folder_fd)
         except FileNotFoundError:
+            if self._has_moved_on(member):
+                return self._refuse(member, Trouble.CHANGED, "has another name now")
             return self._refuse(member, Trouble.VANISHED, "no longer there")
         except (OSError, LifecycleError) as error:
             return self._refuse(member, Trouble.UNREADABLE, str(error))
         return True
+
+    def _what_became_of(self, member: OriginalFile, directory: int, found: os.stat_result) -> Trouble:
+        """CHANGED when the tree still has what was stored, so that the stored copy is surplus; else REPLACED."""
+        if found.st_ino != member.inode:
+            return Trouble.CHANGED if self._has_moved_on(member) else Trouble.REPLACED
+        # A crash may have come after our own unlink, and the next file of that name may have been given its inode.
+        if self._order.after_crash and not _begins_with(member, directory):
+            return Trouble.REPLACED
+        return Trouble.CHANGED
+
+    def _has_moved_on(self, member: OriginalFile) -> bool:
+        """Whether the file has another name in its folder: a rotation, which the next scan follows."""
+        try:
+            directory = self._root.directory(member.directory)
+            if member.directory not in self._names:
+                with os.scandir(directory) as entries:
+                    self._names[member.directory] = {entry.inode(): entry.name for entry in entries}
+            name = self._names[member.directory].get(member.inode)
+            return name is not None and _same(os.stat(name, dir_fd=directory, follow_symlinks=False), member)
+        except (OSError, LifecycleError):
+            return False
 
     def _remove(self, taken: list[OriginalFile]) -> None:
         if not taken:
@@ -156,6 +183,19 @@ class _Release:
     def _refuse(self, member: OriginalFile, trouble: Trouble, detail: str) -> bool:
         self._refused.append(Refusal(segment_id=member.segment_id, trouble=trouble, detail=detail))
         return False
+
+
+def _begins_with(member: OriginalFile, directory: int) -> bool:
+    """Whether the file under the name begins with the content that was stored: it is as it was, or grew."""
+    hasher, left = blake3(), member.size_bytes
+    fd = os.open(member.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
+    try:
+        while left and (chunk := os.read(fd, min(left, _CHUNK))):
+            hasher.update(chunk)
+            left -= len(chunk)
+    finally:
+        os.close(fd)
+    return not left and hasher.digest() == member.digest
 
 
 def _difference(found: os.stat_result, wanted: OriginalFile) -> str:
