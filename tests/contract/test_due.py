@@ -46,10 +46,13 @@ def a_mixed_view() -> View:
     ]  # fmt: skip
     returned_archive, (returned,) = an_archive_of(a_segment("8d"))
     returned = replace(returned, original=Original.SETTLED, tier=TierName.HOT, stay_until_ns=NOON_NS - 1)
+    written_archive, (written,) = an_archive_of(a_segment("8d"))
+    written = replace(written, original=Original.OPEN, tier=TierName.HOT)
     originals = [
         *(a_segment("2d") for _ in range(7)),
         *(a_segment(f"{days}d", team="nlp", job_id=4) for days in (1, 2, 8, 40)),
         a_segment("2d", original=Original.OPEN),
+        a_segment("50d", original=Original.OPEN, job_id=2, job_age="31d", marked="1d"),
         a_segment("2d", original=Original.MISSING),
         a_segment("50d", job_id=2, job_age="31d", marked="4d"),
         replace(a_segment("2d"), last_write_ns=None),
@@ -57,8 +60,8 @@ def a_mixed_view() -> View:
         a_segment("1h"),
     ]
     stored = [segment for _, members in made for segment in members]
-    archives = (*(archive for archive, _ in made), returned_archive)
-    return View(_of_one_mind((*originals, *stored, returned)), archives, DIGEST)
+    archives = (*(archive for archive, _ in made), returned_archive, written_archive)
+    return View(_of_one_mind((*originals, *stored, returned, written)), archives, DIGEST)
 
 
 def _of_one_mind(segments: Sequence[Segment]) -> tuple[Segment, ...]:

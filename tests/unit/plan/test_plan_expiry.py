@@ -256,7 +256,9 @@ def test_a_longer_grace_in_policy_counts_for_marks_that_are_there() -> None:
     archive, members = an_archive_of(a_segment("40d", marked="4d"), tier=TierName.COLD)
     plan = plan_of(a_view(*members, archives=[archive]), a_policy(grace="7d"))
     assert plan.batches == ()
-    assert plan.kept_codes == {ReasonCode.IN_GRACE: 1}
+    (kept,) = plan.kept
+    assert (kept.reason.code, kept.reason.required) == (ReasonCode.IN_GRACE, "7d")
+    assert kept.reason.until_ns == ago_ns("4d") + 7 * DAY_NS
 
 
 def test_a_damaged_archive_is_not_purged() -> None:

@@ -187,6 +187,15 @@ def test_small_archives_of_one_day_and_the_same_readers_merge_into_one() -> None
     assert found == {tuple(a.id for a, _ in made): ActionKind.MERGE, (other.id,): ActionKind.TRANSITION}
 
 
+def test_an_archive_of_the_merge_size_moves_alone() -> None:
+    policy = a_policy(tiers=[TierName.WARM, a_tier(TierName.COLD, below="2MiB", target="9MiB")])
+    at, at_members = an_archive_of(a_segment("8d", size="2MiB"))
+    under = [an_archive_of(a_segment("8d", size=2 * MIB - 1)) for _ in range(2)]
+    members = [*at_members, *(segment for _, found in under for segment in found)]
+    plan = plan_of(a_view(*members, archives=[at, *(archive for archive, _ in under)]), policy)
+    assert sorted(batch.archive_ids for batch in plan.of(*MOVES)) == [(at.id,), tuple(a.id for a, _ in under)]
+
+
 def test_archives_that_hold_the_same_path_do_not_merge() -> None:
     twice = [a_segment("8d", place_id=1, directory=b"vision/a", name=b"rank_3.log.1") for _ in range(2)]
     (one, first), (two, second) = (an_archive_of(segment) for segment in twice)

@@ -11,7 +11,7 @@ from lifecycle.model import ActionKind, Archive, Kept, Original, PlannedBatch, R
 from lifecycle.plan.decide import candidate_of
 from lifecycle.plan.memory import MemoryDue
 from lifecycle.plan.planner import iter_batches
-from lifecycle.plan.source import DueArchive
+from lifecycle.plan.source import Candidate, DueArchive
 from lifecycle.policy.rules import Policy
 from lifecycle.units import DAY_NS, day_of_ns
 from tests.builders import NOON, NOON_NS, a_policy, a_segment, an_archive
@@ -25,14 +25,13 @@ class View:
     archives: tuple[Archive, ...] = ()
     marked_under: str = field(default_factory=lambda: a_policy().digest)
 
-    def source(self) -> MemoryDue:
+    def candidates(self) -> list[Candidate]:
         archives = {archive.id: archive for archive in self.archives}
-        candidates = [
-            candidate_of(segment, archives.get(segment.archive_id or 0))
-            for segment in self.segments
-            if segment.tier is not None
-        ]
-        return MemoryDue(candidates, map(self._due, self.archives), digests=lambda candidate: self.marked_under)
+        return [candidate_of(s, archives.get(s.archive_id or 0)) for s in self.segments if s.tier is not None]
+
+    def source(self) -> MemoryDue:
+        archives = map(self._due, self.archives)
+        return MemoryDue(self.candidates(), archives, digests=lambda candidate: self.marked_under)
 
     def _due(self, archive: Archive) -> DueArchive:
         return DueArchive(
