@@ -61,7 +61,7 @@ def released_but(world: World, kept: str) -> bool:
     return {path for path in OTHERS if originals[path] == "released"} == set(OTHERS) - {kept}
 
 
-CHANGES = [grow, shrink, rewrite_keeping_size_and_time, replace_by_another, link_elsewhere]
+CHANGES = [grow, shrink, rewrite_keeping_size_and_time, link_elsewhere]
 
 
 @pytest.mark.parametrize("deed", CHANGES)
@@ -84,6 +84,38 @@ def test_a_file_that_is_not_what_was_stored_stays_and_its_stored_copy_does_not_c
     assert [path for path, _ in world.readable().elements()].count(NAME) == 1
     assert (NAME, digest_of(content)) in world.readable()
     assert work_done(world.run("4h")) == 0
+
+
+def test_a_file_that_another_one_replaced_is_read_from_its_stored_copy_beside_the_new_one(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = world.logs / NAME
+    once_before(monkeypatch, "run_release", NAME, lambda: replace_by_another(file))
+    world.run("2h")
+    world.run("4h")
+
+    assert world.readable() == world.manifest() + Counter([(NAME, digest_of(b"Y" * 300))])
+    assert world.broken_books() == []
+
+
+@pytest.mark.parametrize("begins_anew", [True, False])
+def test_a_file_that_was_rotated_before_its_release_exists_once(
+    begins_anew: bool, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = world.logs / NAME
+
+    def rotate() -> None:
+        file.rename(f"{file}.1")
+        if begins_anew:
+            file.write_bytes(b"a new beginning\n")
+
+    once_before(monkeypatch, "run_release", NAME, rotate)
+    world.run("2h")
+    world.run("4h")
+
+    content = digest_of(world.content(NAME, 300))
+    assert [path for path, digest in world.readable().elements() if digest == content] == [f"{NAME}.1"]
+    assert world.broken_books() == []
 
 
 @pytest.mark.parametrize("deed", [grow, shrink])
