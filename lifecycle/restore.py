@@ -58,6 +58,8 @@ class _Counts:
     archives: set[int] = field(default_factory=set)
     problems: list[ProblemLine] = field(default_factory=list)
     codes: set[ExitCode] = field(default_factory=set)
+    written: set[tuple[int, bytes]] = field(default_factory=set)  # places and paths that this restore wrote
+    renamed: int = 0
 
 
 def restore(app: App, selector: Selector, options: RestoreOptions, progress: Progress) -> RestoreReport:
@@ -79,6 +81,7 @@ def restore(app: App, selector: Selector, options: RestoreOptions, progress: Pro
         files=counts.files,
         size_bytes=counts.size_bytes,
         skipped=counts.skipped,
+        renamed=counts.renamed,
         read_bytes=counts.read_bytes,
         archives=len(counts.archives),
         to="in place" if options.in_place else str(options.to),
@@ -210,6 +213,8 @@ def _restore_one(
 ) -> PutBack | None:
     place = by_id[segment.place_id]
     try:
+        if options.in_place and (segment.place_id, segment.path) in counts.written:
+            raise Skipped("another segment of that path was restored just now", hint="restore it with --to DIR")
         if options.in_place and segment.original.is_present:
             counts.skipped += 1  # it is there
             return None
@@ -223,7 +228,8 @@ def _restore_one(
             if archive is not None and at is not None
             else _original_chunks(place, segment)
         )
-        written = _write_file(root, segment, chunks, overwrite=options.overwrite, ours=ours)
+        name = segment.name if options.in_place else _free_name(segment, counts)
+        written = _write_file(root, segment, name, chunks, overwrite=options.overwrite, ours=ours)
     except FileExistsError:
         counts.skipped += 1
         counts.problems.append(
@@ -237,12 +243,22 @@ def _restore_one(
         return None
     counts.files += 1
     counts.size_bytes += segment.size_bytes
+    counts.renamed += name != segment.name
+    counts.written.add((segment.place_id, segment.path))
     return PutBack(
         segment_id=segment.id,
         inode=written.st_ino,
         ctime_ns=written.st_ctime_ns,
         allocated_bytes=written.st_blocks * 512,
     )
+
+
+def _free_name(segment: Segment, counts: _Counts) -> bytes:
+    """Its own name; where this very restore wrote another segment of that path (``rank_3.log.1`` of two nights), one
+    that says which it is."""
+    if (segment.place_id, segment.path) in counts.written:
+        return b"%s.segment-%d" % (segment.name, segment.id)
+    return segment.name
 
 
 def _stored_chunks(archive: ArchiveReader, at: StoredAt, segment: Segment) -> Iterator[bytes]:
@@ -272,14 +288,20 @@ def _original_chunks(place: Place, segment: Segment) -> Iterator[bytes]:
 
 
 def _write_file(
-    root: bytes, segment: Segment, chunks: Iterator[bytes], *, overwrite: bool, ours: PutBackFolder | None
+    root: bytes,
+    segment: Segment,
+    name: bytes,
+    chunks: Iterator[bytes],
+    *,
+    overwrite: bool,
+    ours: PutBackFolder | None,
 ) -> os.stat_result:
     """Write under a name of ours, then give the name. FileExistsError when it is taken and must stay."""
     folder = _make_folders(root, segment.directory)
     temporary = b".lifecycle-restore-" + secrets.token_hex(6).encode() if ours is None else b"%d" % segment.id
     beside = folder if ours is None else ours.fd
     try:
-        if not overwrite and _is_taken(segment.name, folder):
+        if not overwrite and _is_taken(name, folder):
             raise FileExistsError(show_name(segment.path))
         fd = os.open(
             temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=beside
@@ -287,11 +309,11 @@ def _write_file(
         try:
             _fill(fd, segment, chunks)
             if ours is not None:
-                ours.give_name(temporary, segment.name, folder, overwrite=overwrite)
+                ours.give_name(temporary, name, folder, overwrite=overwrite)
             elif overwrite:
-                os.rename(temporary, segment.name, src_dir_fd=folder, dst_dir_fd=folder)
+                os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
             else:
-                rename_without_replacing(temporary, folder, segment.name, folder)
+                rename_without_replacing(temporary, folder, name, folder)
             os.fsync(folder)
             return os.fstat(fd)
         finally:

@@ -29,6 +29,9 @@ def fold_restore(report: RestoreReport) -> Iterator[Block]:
         f"restored {count_of(report.files, 'file')}, {format_size(report.size_bytes)}, {where}{out_of}{read}, in {took}"
     )
     yield Line(text=what, tone=Tone.PLAIN if report.problem_count else Tone.GOOD)
+    if report.renamed:
+        shared = f"{count_of(report.renamed, 'file')} written as NAME.segment-ID: several segments had one path"
+        yield Line(text=shared, tone=Tone.QUIET)
     if report.skipped:
         yield Line(text=f"{count_of(report.skipped, 'file')} there already, left alone", tone=Tone.QUIET)
     yield from iter_problem_lines(report.problems, report.problem_count)

@@ -202,6 +202,7 @@ class RestoreReport:
     files: int
     size_bytes: int
     skipped: int = 0
+    renamed: int = 0  # of files: written as NAME.segment-ID, since several segments had one path
     read_bytes: int = 0  # stored bytes read for it
     archives: int = 0
     to: str = ""  # the directory, or "in place"
