@@ -25,8 +25,10 @@ from lifecycle.execute.orders import (
     StoredArchive,
     Trouble,
 )
+from lifecycle.execute.readers import mode_for_readers
 from lifecycle.execute.site import Site, WorkPlace
 from lifecycle.model import ActionKind, Original, Outcome, PlannedBatch
+from lifecycle.scan.handles import Root
 from lifecycle.tiers import make_key
 
 PAUSE_NS: Final = 3600 * 10**9  # a member that failed rests for this, then longer
@@ -57,6 +59,7 @@ def _begin_pack(site: Site, batch: PlannedBatch, target: WorkPlace) -> Move | No
     lease = site.lease_of(batch.place_id)
     rows = [(m.segment_id, m.identity.inode, m.identity.size_bytes, m.identity.mtime_ns) for m in batch.members]
     single = len(batch.members) == 1 and batch.members[0].identity.size_bytes > 0
+    batch = _for_readers(site, batch)
     head = site.journal.intend(lease, batch, _intent(site, batch, single), target.place.id, rows)
     members = {member.segment_id: member for member in site.journal.members(head.id)}
     ready = [m for m in members.values() if m.original is Original.SETTLED and m.archive_id is None and m.ctime_ns >= 0]
@@ -79,6 +82,13 @@ def _begin_pack(site: Site, batch: PlannedBatch, target: WorkPlace) -> Move | No
         single=single,
     )
     return Move(batch=batch, head=head, order=order, members=members, refused=refused)
+
+
+def _for_readers(site: Site, batch: PlannedBatch) -> PlannedBatch:
+    work = site.places[batch.place_id]
+    folders = {member.path.rpartition(b"/")[0] for member in batch.members}
+    with Root(work.place.root, mounts=work.mounts) as root:
+        return replace(batch, mode=mode_for_readers(root, sorted(folders), mode=batch.mode, gid=batch.gid))
 
 
 def _begin_repack(site: Site, batch: PlannedBatch, target: WorkPlace) -> Move | None:
