@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 UNKNOWN_TEAM = "unknown"  # the team of a source whose layout reads none
 OUR_FOLDER = b".lifecycle"  # at the root of every place: marker, temporary files, files renamed for release
@@ -170,8 +171,7 @@ class Labels:
     extra: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class Identity(NamedTuple):
     """The same file, on one device: a release compares exactly this. Device numbers count within one run only."""
 
     inode: int
@@ -287,9 +287,8 @@ class Selector:
         return self == Selector()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
-    """One segment inside a planned batch, with the identity that the plan saw."""
+class Member(NamedTuple):
+    """One segment inside a planned batch, with the identity that the plan saw. A tuple: a plan has millions."""
 
     segment_id: int
     place_id: int

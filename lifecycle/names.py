@@ -25,7 +25,10 @@ def _escape(match: re.Match[str]) -> str:
 
 def show_name(raw: bytes) -> str:
     """Text of a name or path; ``parse_name`` gives the same bytes back."""
-    return _UNSAFE.sub(_escape, raw.decode("utf-8", "surrogateescape"))
+    text = raw.decode("utf-8", "surrogateescape")
+    if text.isascii() and text.isprintable() and "\\" not in text:  # nearly all are
+        return text
+    return _UNSAFE.sub(_escape, text)
 
 
 def parse_name(text: str) -> bytes:
@@ -35,6 +38,8 @@ def parse_name(text: str) -> bytes:
         return b"\\" if match[1] is None else bytes([int(match[1], 16)])
 
     raw = text.encode("utf-8", "surrogateescape")
+    if b"\\" not in raw:
+        return raw
     if b"\\" in _ESCAPE.sub(b"", raw):
         raise UsageError(f"name {text!r}: a backslash must be doubled or start \\xNN", hint=r"write \\ for a backslash")
     return _ESCAPE.sub(unescape, raw)

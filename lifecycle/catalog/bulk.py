@@ -58,6 +58,24 @@ def update_rows(
         conn.exec_driver_sql(sql, list(rows))
 
 
+def update_at_once(
+    conn: Connection, table: Table | str, key: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
+) -> None:
+    """As ``update_rows`` with one key column, THE NEW VALUES FIRST, but in one statement through a temporary table.
+
+    On a table with many indexes that takes a third of the time. Keys that are not there are passed over.
+    """
+    if not rows:
+        return
+    temporary = f"values_of_{table}_{len(columns)}"
+    names = _names((*columns, key))
+    conn.exec_driver_sql(f'CREATE TEMP TABLE IF NOT EXISTS "{temporary}" AS SELECT {names} FROM "{table}" WHERE 1 = 0')
+    insert_rows(conn, temporary, (*columns, key), rows)
+    changes = ", ".join(f'"{column}" = v."{column}"' for column in columns)
+    conn.exec_driver_sql(f'UPDATE "{table}" SET {changes} FROM "{temporary}" v WHERE v."{key}" = "{table}"."{key}"')
+    conn.exec_driver_sql(f'DROP TABLE "{temporary}"')
+
+
 def upsert_rows(
     conn: Connection,
     table: Table | str,

@@ -13,11 +13,13 @@ from sqlalchemy import Connection, text
 
 from lifecycle.catalog import tables
 from lifecycle.catalog.batches import BatchHead, Refused, StoredObject
-from lifecycle.catalog.bulk import bind, insert_rows_returning_ids, update_rows
+from lifecycle.catalog.bulk import bind, insert_rows_returning_ids, update_at_once, update_rows
 from lifecycle.catalog.usage import RollupDeltas
 from lifecycle.model import ArchiveState, Original, TierName
 
-_COUNTED_HOT = (Original.OPEN, Original.SETTLED, Original.MISSING)
+# Of text, as rows have it: asked once for every file that moves.
+_PRESENT: Final = frozenset(original.value for original in Original if original.is_present)
+_COUNTED_HOT: Final = _PRESENT | {Original.MISSING.value}
 
 
 class Facts(NamedTuple):
@@ -99,10 +101,10 @@ def attach(
     for member in stored.members:
         fact = facts[member.segment_id]
         deltas.add(fact.team_id, fact.class_id, tier, fact.day, 1, fact.size_bytes, member.share_bytes)
-        read_from = TierName.HOT if Original(fact.original).is_present else tier
-        rows.append((member.digest, archive_id, member.offset, member.share_bytes, read_from.value, member.segment_id))
+        read_from = TierName.HOT.value if fact.original in _PRESENT else tier.value
+        rows.append((member.digest, archive_id, member.offset, member.share_bytes, read_from, member.segment_id))
     columns = ("digest", "archive_id", "archive_offset", "stored_bytes", "tier")
-    update_rows(conn, tables.segments, ("id",), columns, rows)
+    update_at_once(conn, tables.segments, "id", columns, rows)
     deltas.apply(conn)
 
 
@@ -115,7 +117,7 @@ def originals_gone(
         fact = facts[segment]
         count_hot(deltas, fact, -1)
         rows.append((original.value, fact.archive_tier, None, segment))
-    update_rows(conn, tables.segments, ("id",), ("original", "tier", "stay_until_ns"), rows)
+    update_at_once(conn, tables.segments, "id", ("original", "tier", "stay_until_ns"), rows)
 
 
 def drop_surplus(
@@ -161,7 +163,7 @@ def forget_copies(conn: Connection, facts: Mapping[int, Facts], purged: Sequence
 
 
 def count_hot(deltas: RollupDeltas, fact: Facts, sign: int) -> None:
-    if Original(fact.original) in _COUNTED_HOT:
+    if fact.original in _COUNTED_HOT:
         deltas.add(
             fact.team_id,
             fact.class_id,

@@ -4,7 +4,6 @@ later scan found first can have another number here, so that place, path and ide
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from sqlalchemy import Connection
 
@@ -26,7 +25,7 @@ def resolve_members(conn: Connection, members: Sequence[Member]) -> tuple[Member
         if by_id.get(member.segment_id) == _facts(member):
             resolved.append(member)
         elif (found := _by_path(conn, member)) is not None:
-            resolved.append(replace(member, segment_id=found))
+            resolved.append(member._replace(segment_id=found))
     return tuple(resolved)
 
 

@@ -47,12 +47,8 @@ class ArchiveKey(NamedTuple):
 
 
 def member_of(candidate: Candidate) -> Member:
-    return Member(
-        segment_id=candidate.id,
-        place_id=candidate.place_id,
-        path=candidate.path,
-        identity=Identity(inode=candidate.inode, size_bytes=candidate.size_bytes, mtime_ns=candidate.mtime_ns),
-    )
+    identity = Identity(candidate.inode, candidate.size_bytes, candidate.mtime_ns)
+    return Member(candidate.id, candidate.place_id, candidate.path, identity)
 
 
 def _members(candidates: Iterable[Candidate]) -> tuple[Member, ...]:

@@ -56,25 +56,12 @@ def batch_of(value: dict[str, Any]) -> PlannedBatch:
 
 
 def _show_member(member: Member) -> list[Any]:
-    identity = member.identity
-    return [
-        member.segment_id,
-        member.place_id,
-        show_name(member.path),
-        identity.inode,
-        identity.size_bytes,
-        identity.mtime_ns,
-    ]
+    return [member.segment_id, member.place_id, show_name(member.path), *member.identity]
 
 
 def _member_of(value: list[Any]) -> Member:
     segment_id, place_id, path, inode, size_bytes, mtime_ns = value
-    return Member(
-        segment_id=segment_id,
-        place_id=place_id,
-        path=parse_name(path),
-        identity=Identity(inode=inode, size_bytes=size_bytes, mtime_ns=mtime_ns),
-    )
+    return Member(segment_id, place_id, parse_name(path), Identity(inode, size_bytes, mtime_ns))
 
 
 def show_kept(kept: Kept) -> dict[str, Any]:

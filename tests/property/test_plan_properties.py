@@ -65,7 +65,7 @@ def likes(draw: st.DrawFn, segment: Segment) -> list[Segment]:
     found = [segment]
     for _ in range(draw(st.integers(0, 3))):
         other = a_segment(size=draw(st.sampled_from([0, 2**20, 3 * 2**20])))
-        identity = replace(segment.identity, inode=other.identity.inode, size_bytes=other.size_bytes)
+        identity = segment.identity._replace(inode=other.identity.inode, size_bytes=other.size_bytes)
         mode = draw(st.sampled_from([segment.mode, segment.mode, 0o600]))
         found.append(replace(segment, id=other.id, name=other.name, identity=identity, mode=mode))
     return found
