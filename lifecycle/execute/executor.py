@@ -121,7 +121,7 @@ class BatchExecutor:
                 self._release_restored(batch)
             else:
                 self._finish(batch, self._do_at_once(batch))
-        except (LifecycleError, OSError) as error:
+        except (LifecycleError, OSError, BrokenProcessPool) as error:
             self._failed(batch, _as_ours(error))
 
     def _do_at_once(self, batch: PlannedBatch) -> Tally:
