@@ -72,4 +72,5 @@ def test_the_same_holds_where_batches_run_in_worker_processes(killed: list[str],
     lines = walk(folder, "hot to warm, merged and single", "--pool", "--every", "2", *killed)
 
     assert broken(lines) == {}
+    assert "merge" in lines[-1]["said"]
     assert len(lines) > 8

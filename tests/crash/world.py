@@ -216,6 +216,7 @@ class World:
                 if not (chain := verify_chain(conn, place.id)).is_whole:
                     broken.append(f"chain of {place}: {chain.problem}")
             broken += [f"archive {row}" for row in conn.exec_driver_sql(_MISCOUNTED).fetchall()]
+            broken += [f"still to be removed {tuple(row)}" for row in conn.exec_driver_sql(_BETWEEN)]
             broken += [f"batch {tuple(row)}" for row in conn.exec_driver_sql(_UNFINISHED) if not (may_wait and row[2])]
             broken += [f"mark {tuple(row)}" for row in conn.exec_driver_sql(_MARKS)]
             live = {
@@ -233,6 +234,7 @@ _MISCOUNTED = """
     SELECT a.id, a.state, a.live_members, a.live_raw_bytes, count(s.id), coalesce(sum(s.size_bytes), 0)
     FROM archives a LEFT JOIN segments s ON s.archive_id = a.id GROUP BY a.id
     HAVING a.live_members <> count(s.id) OR a.live_raw_bytes <> coalesce(sum(s.size_bytes), 0)"""
+_BETWEEN = "SELECT id, key, state FROM archives WHERE state IN ('superseded', 'recorded')"
 _UNFINISHED = """
     SELECT b.id, b.state, (SELECT count(*) FROM batch_members m WHERE m.batch_id = b.id AND m.outcome = 'parked')
     FROM batches b WHERE b.state NOT IN ('closed', 'abandoned')"""

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from blake3 import blake3
 
+from lifecycle.catalog.expiry import Expiry
 from lifecycle.catalog.journal import Journal
 from lifecycle.errors import ExitCode
 from lifecycle.execute.orders import OriginalFile, ReleaseOrder, Trouble
 from lifecycle.execute.release import run_release
-from lifecycle.model import Labels, TierName
+from lifecycle.model import ActionKind, Labels, TierName
 from lifecycle.tiers.faulty import Crashed
 from tests.crash.world import World, digest_of, work_done
 
@@ -25,14 +26,16 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path / "world", files=FILES).make()
 
 
-def die(world: World, after: str, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+def die(
+    world: World, after: str, monkeypatch: pytest.MonkeyPatch, step: str, books: type[Journal | Expiry] = Journal
+) -> None:
     """A run that ends before a step of its journal, and can tell nobody."""
 
     def crash(*_: object, **__: object) -> None:
         raise Crashed(step)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, step, crash)
+        patch.setattr(books, step, crash)
         with pytest.raises(Crashed):
             world.run(after)
 
@@ -106,6 +109,28 @@ class TestANewArchiveOfAMoveBetweenTiers:
         (world.folder / "warm" / key).unlink()
         assert world.run("8d").recovery.adopted == 1
         assert world.readable() == world.manifest()
+        assert world.broken_books() == []
+
+
+class TestAPurgeThatDied:
+    """Recovery finishes no deletion and forgets none: a run that may only move must leave true books."""
+
+    @pytest.fixture(autouse=True)
+    def marked(self, world: World) -> None:
+        for after in ("2h", "8d", "40d"):
+            world.run(after)
+
+    def test_before_anything_went_is_no_purge(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        die(world, "44d", monkeypatch, "record_purge", Expiry)
+        world.run("44d", only=frozenset([ActionKind.MERGE]))
+        assert world.readable() == world.manifest()
+        assert world.broken_books() == []
+
+    def test_after_the_archive_went_is_one(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        die(world, "44d", monkeypatch, "close_purge", Expiry)
+        assert world.objects()[TierName.COLD] == []
+        world.run("44d", only=frozenset([ActionKind.MERGE]))
+        assert world.readable() == Counter()
         assert world.broken_books() == []
 
 
