@@ -10,7 +10,7 @@ from lifecycle.policy.builtin import BUILT_IN
 from lifecycle.policy.defaults import MERGE_BELOW, MERGE_TARGET, ZSTD_LEVEL
 from lifecycle.policy.document import Document, Loc, Mistake
 from lifecycle.policy.match import STANDARD_LABELS
-from lifecycle.policy.roots import check_mount, resolve_path
+from lifecycle.policy.roots import resolve_path
 from lifecycle.policy.rules import MergeRule, SourceRule, TierRule
 from lifecycle.policy.schema import PlatformKeys, SourceKeys, TierKeys, Wrong
 from lifecycle.policy.template import parse_template
@@ -30,7 +30,6 @@ def make_sources(keys: PlatformKeys, document: Document, base: str, mistakes: li
             mistakes.append(document.mistake((*loc, "name"), message, "give each source its own name"))
         lines.setdefault(source.name, document.line_of((*loc, "name")))
         _check_labels(source, document, loc, mistakes)
-        mounts = _mounts(source, document, loc, mistakes)
         try:
             path = resolve_path(source.path, base)
         except Wrong as error:
@@ -44,7 +43,7 @@ def make_sources(keys: PlatformKeys, document: Document, base: str, mistakes: li
             settle=source.settle,
             release_after=source.release_after,
             exclude=tuple(source.exclude),
-            mounts=mounts,
+            mounts=(),
             each_node=False,
             labels=dict(source.labels),
             at=_refs(document, loc, _SOURCE_FIGURES),
@@ -54,16 +53,6 @@ def make_sources(keys: PlatformKeys, document: Document, base: str, mistakes: li
 
 def _refs(document: Document, loc: Loc, figures: Iterable[str]) -> dict[str, RuleRef]:
     return {figure: document.figure_ref((*loc, figure)) for figure in figures}
-
-
-def _mounts(source: SourceKeys, document: Document, loc: Loc, mistakes: list[Mistake]) -> tuple[str, ...]:
-    mounts = []
-    for index, text in enumerate(source.mounts):
-        try:
-            mounts.append(check_mount(text))
-        except Wrong as error:
-            mistakes.append(document.mistake((*loc, "mounts", index), f"source {source.name}: {error}", error.hint))
-    return tuple(mounts)
 
 
 def _check_labels(source: SourceKeys, document: Document, loc: Loc, mistakes: list[Mistake]) -> None:

@@ -72,13 +72,6 @@ def resolve_catalog(text: str, base: str) -> str:
         raise Wrong(f"catalog: {str(error).removeprefix('path: ')}", error.hint) from None
 
 
-def check_mount(text: str) -> str:
-    """A folder below a root, relative and normal. Raises Wrong."""
-    if text.startswith("/") or ".." in PurePosixPath(text).parts or not PurePosixPath(text).parts:
-        raise Wrong(f"mounts: {text!r} is not a folder below path", "write it relative to path, as nvme/scratch")
-    return os.path.normpath(text)
-
-
 def check_roots(
     roots: Sequence[Root], catalog_url: str, policies: str, document: Document, environ: Mapping[str, str]
 ) -> Iterator[Mistake]:

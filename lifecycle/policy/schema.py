@@ -250,7 +250,7 @@ class TiersKeys(Keys):
 
 
 class SourceKeys(Keys):
-    not_yet = frozenset({"each_node", "copy_after", "free_space", "job_end", "evidence", "hooks"})
+    not_yet = frozenset({"each_node", "mounts", "copy_after", "free_space", "job_end", "evidence", "hooks"})
 
     name: SourceName
     path: Text = Field(description="the tree that jobs write into; relative to the policies folder")
@@ -267,7 +267,6 @@ class SourceKeys(Keys):
         json_schema_extra={"default": "24h"},
     )
     exclude: list[PathPattern] = Field(default=[], description="gitignore patterns of what is left alone")
-    mounts: list[Text] = Field(default=[], description="folders below path that may be on another device")
     labels: dict[LabelName, LabelValue] = Field(
         default={}, description="labels of everything here that the path does not say"
     )

@@ -121,7 +121,9 @@ def a_preview(*items: PlannedBatch | Kept, **overrides: Any) -> PreviewReport:
     report = PreviewReport(
         summary=tally.summary(), scans=(a_scan(),), items=lambda: iter(listed),
         before=(a_tier_usage(TierName.HOT, 9.4 * TIB),), place_roots=((1, "lustre", "/lustre/logs"),),
-        problems=(ProblemLine(phase="scan", place="source lustre", subject="nlp/private", message="permission denied"),),
+        problems=(
+            ProblemLine(phase="scan", place="source lustre", subject="nlp/private", message="permission denied"),
+        ),
     )  # fmt: skip
     return replace(report, **overrides)
 
