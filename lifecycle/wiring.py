@@ -5,7 +5,6 @@ Decides nothing about logs. Whoever asks for a read-only app is never given a ha
 
 from __future__ import annotations
 
-import gc
 import os
 import secrets
 import socket
@@ -46,7 +45,6 @@ def open_app(settings: Settings, *, read_only: bool) -> Iterator[App]:
 
     A moved clock is for previews anywhere, and for what writes only on a catalog made with ``init --rehearsal``.
     """
-    _calm_collector()
     policy = load_policy(find_policies(settings.policies, settings.environ, Path.cwd()), environ=settings.environ)
     clock: Clock = SystemClock() if settings.now is None else MovedClock(settings.now)
     with open_catalog(policy.catalog_url, read_only=read_only) as catalog:
@@ -57,12 +55,6 @@ def open_app(settings: Settings, *, read_only: bool) -> Iterator[App]:
                 hint="lifecycle plan --now shows that day; lifecycle init --rehearsal makes a catalog to practise on",
             )
         yield App(policy=policy, catalog=catalog, clock=clock, host=socket.gethostname())
-
-
-def _calm_collector() -> None:
-    """Rows come and go by the thousand and are in no cycles: with Python's own figures the collector looks through all
-    of them again and again, a third of a plan's time."""
-    gc.set_threshold(100_000, 20, 20)
 
 
 # --- init ---------------------------------------------------------------------------------------------------------

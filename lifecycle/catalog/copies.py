@@ -95,14 +95,13 @@ def attach(
     conn: Connection, head: BatchHead, archive_id: int, stored: StoredObject, facts: Mapping[int, Facts]
 ) -> None:
     """Members are stored in this archive from now on; one whose original is there is still read from hot."""
-    tier = TierName(head.intent.tier)
+    hot, tier = TierName.HOT.value, TierName(head.intent.tier).value
     deltas = RollupDeltas()
     rows = []
-    for member in stored.members:
-        fact = facts[member.segment_id]
-        deltas.add(fact.team_id, fact.class_id, tier, fact.day, 1, fact.size_bytes, member.share_bytes)
-        read_from = TierName.HOT.value if fact.original in _PRESENT else tier.value
-        rows.append((member.digest, archive_id, member.offset, member.share_bytes, read_from, member.segment_id))
+    for segment, offset, digest, share in stored.members:
+        fact = facts[segment]
+        deltas.add(fact.team_id, fact.class_id, tier, fact.day, 1, fact.size_bytes, share)
+        rows.append((digest, archive_id, offset, share, hot if fact.original in _PRESENT else tier, segment))
     columns = ("digest", "archive_id", "archive_offset", "stored_bytes", "tier")
     update_at_once(conn, tables.segments, "id", columns, rows)
     deltas.apply(conn)

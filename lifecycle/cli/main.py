@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -50,6 +51,9 @@ def group(call: Invocation) -> None:
 
 def main() -> None:
     """The console script."""
+    # Rows come and go by the thousand and are in no cycles: with Python's own figures the collector looks through all
+    # of them again and again, a third of a plan's time and a tenth of the start-up.
+    gc.set_threshold(100_000, 20, 20)
     group.main()
 
 

@@ -27,10 +27,11 @@ from lifecycle.execute.orders import (
 )
 from lifecycle.execute.readers import mode_for_readers
 from lifecycle.execute.site import Site, WorkPlace
-from lifecycle.model import ActionKind, Original, Outcome, PlannedBatch
+from lifecycle.model import ActionKind, Labels, Original, Outcome, PlannedBatch
 from lifecycle.scan.handles import Root
 from lifecycle.tiers import make_key
 
+_NO_LABELS: Final = Labels()
 PAUSE_NS: Final = 3600 * 10**9  # a member that failed rests for this, then longer
 THREADED_BYTES: Final = 32 * 2**20  # above it one batch may use every core
 
@@ -204,7 +205,8 @@ def release_order(
         batch_id=head.id,
         root=work.place.root,
         mounts=work.mounts,
-        members=tuple(members),
+        # Without labels, which a release has no use for and which cost most of what sending an order costs.
+        members=tuple(member._replace(labels=_NO_LABELS) for member in members),
         park=not work.sees_writers,
         finish=finish,
         after_crash=after_crash,

@@ -35,13 +35,12 @@ from lifecycle.execute.orders import (
     StoredArchive,
     Trouble,
 )
+from lifecycle.execute.originals import WHOLE_BYTES, Originals, refusal, refusal_of
 from lifecycle.ports import ObjectReader, ObjectWriter
-from lifecycle.scan.handles import Root
+from lifecycle.scan.overlap import Overlap
 from lifecycle.tiers import open_tier
 
-_WHOLE_BYTES = 4 * 2**20  # up to here a member is one read; above it is streamed
 _CHUNK_BYTES = 2**20
-_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def run_pack(order: PackOrder) -> PackResult:
@@ -49,9 +48,10 @@ def run_pack(order: PackOrder) -> PackResult:
     refused: list[Refusal] = []
 
     def fill(writer: MemberWriter, added: list[int]) -> None:
-        with Root(order.root, mounts=order.mounts) as root:
-            for member in order.members:
-                trouble = _add_original(writer, root, order, member)
+        with Originals(order) as originals, Overlap() as overlap:
+            read = overlap.map(originals.read, order.members, weight=lambda member: member.size_bytes)
+            for member, content in zip(order.members, read, strict=True):
+                trouble = _add_original(writer, originals, order, member, content)
                 if trouble is None:
                     added.append(member.segment_id)
                 else:
@@ -97,7 +97,7 @@ def _copy_members(writer: MemberWriter, source: StoredArchive, threads: int, add
                 raise Damaged(
                     f"archive {source.key}: segment {member.facts.segment_id} has another digest than is recorded"
                 )
-            if member.facts.size <= _WHOLE_BYTES:
+            if member.facts.size <= WHOLE_BYTES:
                 writer.add_member(member.facts, b"".join(member.chunks))
             else:
                 writer.add_stream(member.facts, member.chunks)
@@ -197,36 +197,32 @@ def _verify(reader: ObjectReader, facts: ArchiveFacts, name: str) -> None:
         reader.close()
 
 
-def _add_original(writer: MemberWriter, root: Root, order: PackOrder, member: OriginalFile) -> Refusal | None:
-    """One open, one read, one close. Whether it is still the same file is asked again before it is released."""
+def _add_original(
+    writer: MemberWriter, originals: Originals, order: PackOrder, member: OriginalFile, content: bytes | Refusal | None
+) -> Refusal | None:
+    if isinstance(content, Refusal):
+        return content
     facts = MemberFacts(
         member.segment_id, member.path, order.source, order.place_uid, member.size_bytes, member.mtime_ns, member.mode,
         member.uid, member.gid, member.labels, order.target.class_name, member.last_write_ns,
     )  # fmt: skip
     try:
-        fd = os.open(member.name, _READ_FLAGS, dir_fd=root.directory(member.directory))
+        if content is not None:
+            writer.add_member(facts, content)
+            return None
+        fd = originals.open(member)
         try:
-            if member.size_bytes > _WHOLE_BYTES:
-                return _stream_original(writer, facts, fd, member)
-            data = os.read(fd, member.size_bytes + 1)
+            return _stream_original(writer, facts, fd, member)
         finally:
             os.close(fd)
-        if len(data) != member.size_bytes:
-            return _refusal(member, Trouble.CHANGED, f"{len(data)} bytes or more read, {member.size_bytes} expected")
-        writer.add_member(facts, data)
-    except FileNotFoundError:
-        return _refusal(member, Trouble.VANISHED, "no longer there")
-    except Skipped as error:
-        return _refusal(member, Trouble.CLASH, error.message)
-    except (OSError, PlaceUnavailable) as error:
-        return _refusal(member, Trouble.UNREADABLE, str(error))
-    return None
+    except (OSError, Skipped, PlaceUnavailable) as error:
+        return refusal_of(member, error)
 
 
 def _stream_original(writer: MemberWriter, facts: MemberFacts, fd: int, member: OriginalFile) -> Refusal | None:
     found = os.fstat(fd)
     if (found.st_ino, found.st_size, found.st_mtime_ns) != (member.inode, member.size_bytes, member.mtime_ns):
-        return _refusal(
+        return refusal(
             member, Trouble.CHANGED, f"size {found.st_size}, {member.size_bytes} expected, or another file or time"
         )
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
@@ -234,7 +230,7 @@ def _stream_original(writer: MemberWriter, facts: MemberFacts, fd: int, member: 
         writer.add_stream(facts, _chunks(fd))
     except (Skipped, OSError) as error:
         raise _GivenUp(
-            _refusal(member, Trouble.CHANGED if isinstance(error, Skipped) else Trouble.UNREADABLE, str(error))
+            refusal(member, Trouble.CHANGED if isinstance(error, Skipped) else Trouble.UNREADABLE, str(error))
         ) from error
     return None
 
@@ -242,7 +238,3 @@ def _stream_original(writer: MemberWriter, facts: MemberFacts, fd: int, member: 
 def _chunks(fd: int) -> Iterator[bytes]:
     while chunk := os.read(fd, _CHUNK_BYTES):
         yield chunk
-
-
-def _refusal(member: OriginalFile, trouble: Trouble, detail: str) -> Refusal:
-    return Refusal(segment_id=member.segment_id, trouble=trouble, detail=detail)

@@ -16,14 +16,18 @@ import contextlib
 import ctypes
 import errno
 import os
+from collections.abc import Iterator
+from functools import partial
+from itertools import compress
 
 from blake3 import blake3
 
 from lifecycle.errors import LifecycleError
 from lifecycle.execute.orders import OriginalFile, Refusal, ReleaseOrder, ReleaseResult, Trouble
 from lifecycle.model import OUR_FOLDER
-from lifecycle.scan.evidence import files_open_for_writing, has_writer
-from lifecycle.scan.handles import Root
+from lifecycle.scan.evidence import OpenFiles, files_open_for_writing, has_writer
+from lifecycle.scan.handles import Root, ThreadRoots
+from lifecycle.scan.overlap import Overlap
 
 RELEASE_FOLDER = OUR_FOLDER + b"/release"
 _RENAME_NOREPLACE = 1
@@ -50,10 +54,18 @@ def rename_without_replacing(source: bytes, source_fd: int, target: bytes, targe
 
 def run_release(order: ReleaseOrder) -> ReleaseResult:
     """Carry out one order. Never raises for a single member; raises when the place itself is unusable."""
-    with Root(order.root, mounts=order.mounts) as root:
+    with _opened(order) as release:
+        return release.run()
+
+
+@contextlib.contextmanager
+def _opened(order: ReleaseOrder) -> Iterator[_Release]:
+    """The place and the batch's folder in it, which goes when it is empty."""
+    with ThreadRoots(order.root, mounts=order.mounts) as roots:
+        root = roots.here()
         folder_fd = _open_folder(root, release_folder(order.batch_id))
         try:
-            return _Release(order, root, folder_fd).run()
+            yield _Release(order, roots, folder_fd)
         finally:
             os.close(folder_fd)
             with contextlib.suppress(OSError):  # not empty: something is parked or in the way
@@ -78,9 +90,11 @@ def _same(found: os.stat_result, wanted: OriginalFile) -> bool:
 
 
 class _Release:
-    def __init__(self, order: ReleaseOrder, root: Root, folder_fd: int) -> None:
+    """One order on its way. Members are taken and removed by several threads where each call has to wait."""
+
+    def __init__(self, order: ReleaseOrder, roots: ThreadRoots, folder_fd: int) -> None:
         self._order = order
-        self._root = root
+        self._roots = roots
         self._folder_fd = folder_fd
         self._removed: list[int] = []
         self._parked: list[int] = []
@@ -88,11 +102,28 @@ class _Release:
         self._names: dict[bytes, dict[int, str]] = {}  # by folder: names by inode, read when a file is not found
 
     def run(self) -> ReleaseResult:
-        taken = list(self._order.members) if self._order.finish else [m for m in self._order.members if self._take(m)]
-        if self._order.park and not self._order.finish:
-            self._parked = [member.segment_id for member in taken]
-        else:
-            self._remove(taken)
+        members = self._order.members
+        with Overlap() as overlap:
+            if not self._order.finish:
+                members = tuple(compress(members, overlap.map(self._take, members)))
+            if self._order.park and not self._order.finish:
+                self._parked = [member.segment_id for member in members]
+            elif members:
+                snapshot = files_open_for_writing()  # after the renames: who opens it later cannot find it by name
+                for _ in overlap.map(partial(self._remove, snapshot), members):
+                    pass
+        return self._result()
+
+    def undo(self) -> ReleaseResult:
+        """Every file of our folder gets its name back; removed are those that are neither here nor there."""
+        for member in self._order.members:
+            if _exists(b"%d" % member.segment_id, self._folder_fd):
+                self._give_back(member, Trouble.CHANGED, "given back after a crash")
+            elif not _there(self._roots.here(), member):
+                self._removed.append(member.segment_id)
+        return self._result()
+
+    def _result(self) -> ReleaseResult:
         return ReleaseResult(
             batch_id=self._order.batch_id,
             removed=tuple(self._removed),
@@ -103,7 +134,7 @@ class _Release:
     def _take(self, member: OriginalFile) -> bool:
         """Rename one original into our folder; False when it was left alone or had gone."""
         try:
-            directory = self._root.directory(member.directory)
+            directory = self._roots.here().directory(member.directory)
             found = os.stat(member.name, dir_fd=directory, follow_symlinks=False)
             if not _same(found, member) or found.st_ctime_ns != member.ctime_ns or found.st_nlink != 1:
                 return self._refuse(member, self._what_became_of(member, directory, found), _difference(found, member))
@@ -128,7 +159,7 @@ class _Release:
     def _has_moved_on(self, member: OriginalFile) -> bool:
         """Whether the file has another name in its folder: a rotation, which the next scan follows."""
         try:
-            directory = self._root.directory(member.directory)
+            directory = self._roots.here().directory(member.directory)
             if member.directory not in self._names:
                 with os.scandir(directory) as entries:
                     self._names[member.directory] = {entry.inode(): entry.name for entry in entries}
@@ -137,39 +168,37 @@ class _Release:
         except (OSError, LifecycleError):
             return False
 
-    def _remove(self, taken: list[OriginalFile]) -> None:
-        if not taken:
-            return
-        snapshot = files_open_for_writing()  # after the renames: who opens it later cannot find it by name
-        for member in taken:
-            name = b"%d" % member.segment_id
-            try:
-                found = os.stat(name, dir_fd=self._folder_fd, follow_symlinks=False)
-                if not _same(found, member):
-                    self._give_back(member, Trouble.CHANGED, _difference(found, member))
-                elif (found.st_dev, found.st_ino) in snapshot.identities or self._leased(name, snapshot.complete):
-                    self._give_back(member, Trouble.OPEN, "a process has it open for writing")
-                else:
-                    os.unlink(name, dir_fd=self._folder_fd)
-                    self._removed.append(member.segment_id)
-            except FileNotFoundError:
-                # Only recovery meets this: the unlink was done before the crash.
+    def _remove(self, snapshot: OpenFiles, member: OriginalFile) -> None:
+        """Unlink one file of our folder, or give it its name back."""
+        name = b"%d" % member.segment_id
+        try:
+            found, is_leased = self._look(name, ask_lease=not snapshot.complete)
+            if not _same(found, member):
+                self._give_back(member, Trouble.CHANGED, _difference(found, member))
+            elif is_leased or (found.st_dev, found.st_ino) in snapshot.identities:
+                self._give_back(member, Trouble.OPEN, "a process has it open for writing")
+            else:
+                os.unlink(name, dir_fd=self._folder_fd)
                 self._removed.append(member.segment_id)
-            except OSError as error:
-                self._give_back(member, Trouble.UNREADABLE, str(error))
+        except FileNotFoundError:
+            # Only recovery meets this: the unlink was done before the crash.
+            self._removed.append(member.segment_id)
+        except OSError as error:
+            self._give_back(member, Trouble.UNREADABLE, str(error))
 
-    def _leased(self, name: bytes, complete: bool) -> bool:
-        if complete:
-            return False
+    def _look(self, name: bytes, *, ask_lease: bool) -> tuple[os.stat_result, bool]:
+        """Facts of a file in our folder, and whether a lease says that somebody writes to it."""
+        if not ask_lease:
+            return os.stat(name, dir_fd=self._folder_fd, follow_symlinks=False), False
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self._folder_fd)
         try:
-            return has_writer(fd) is True
+            return os.fstat(fd), has_writer(fd) is True
         finally:
             os.close(fd)
 
     def _give_back(self, member: OriginalFile, trouble: Trouble, detail: str) -> None:
         try:
-            directory = self._root.directory(member.directory)
+            directory = self._roots.here().directory(member.directory)
             rename_without_replacing(b"%d" % member.segment_id, self._folder_fd, member.name, directory)
         except (OSError, LifecycleError) as error:
             folder = release_folder(self._order.batch_id).decode()
@@ -216,21 +245,9 @@ def return_originals(
 
     ``removed`` lists members that are neither in the folder nor under their name; ``parked`` is empty.
     """
-    order = ReleaseOrder(batch_id=batch_id, root=root_path, members=members, park=False)
-    with Root(root_path, mounts=mounts) as root:
-        folder_fd = _open_folder(root, release_folder(batch_id))
-        release = _Release(order, root, folder_fd)
-        try:
-            for member in members:
-                if _exists(b"%d" % member.segment_id, folder_fd):
-                    release._give_back(member, Trouble.CHANGED, "given back after a crash")
-                elif not _there(root, member):
-                    release._removed.append(member.segment_id)
-        finally:
-            os.close(folder_fd)
-            with contextlib.suppress(OSError):
-                os.rmdir(release_folder(batch_id), dir_fd=root.fd)
-    return ReleaseResult(batch_id=batch_id, removed=tuple(release._removed), parked=(), refused=tuple(release._refused))
+    order = ReleaseOrder(batch_id=batch_id, root=root_path, mounts=mounts, members=members, park=False)
+    with _opened(order) as release:
+        return release.undo()
 
 
 def _exists(name: bytes, dir_fd: int) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import threading
 from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final
@@ -112,6 +113,40 @@ class Root:
                 hint="list it under mounts of its source",
             )
         return fd, device
+
+
+class ThreadRoots:
+    """One place's root for several threads: each has handles of its own, all of them closed together.
+
+    Raises PlaceUnavailable as ``Root`` does, when it is made already.
+    """
+
+    def __init__(self, path: bytes | str, *, mounts: Iterable[bytes] = ()) -> None:
+        self._path = path
+        self._mounts = tuple(mounts)
+        self._local = threading.local()
+        self._roots: list[Root] = []
+        self._open()
+
+    def here(self) -> Root:
+        """The root of the calling thread."""
+        return getattr(self._local, "root", None) or self._open()
+
+    def close(self) -> None:
+        """When no other thread uses one any more. A second call does nothing."""
+        for root in self._roots:
+            root.close()
+
+    def __enter__(self) -> ThreadRoots:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _open(self) -> Root:
+        root = self._local.root = Root(self._path, mounts=self._mounts)
+        self._roots.append(root)
+        return root
 
 
 def _open(name: bytes, flags: int, parent_fd: int | None = None) -> int:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import heapq
 import marshal
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from itertools import islice
 from stat import S_IFDIR, S_IFLNK, S_IFMT, S_IFREG
 from typing import Final, Protocol, TypeAlias
 
@@ -22,11 +24,13 @@ from lifecycle.errors import Skipped
 from lifecycle.model import OUR_FOLDER
 from lifecycle.names import show_name
 from lifecycle.scan.handles import OtherDevice, Root
+from lifecycle.scan.overlap import SLOW_S, Overlap
 
 # name, inode, size, mtime_ns, ctime_ns of a regular file. A tuple, and text as the listing gives it: this is the path
 # that every file of an unchanged tree takes on every run.
 Entry: TypeAlias = tuple[str, int, int, int, int]
 
+_PROBE: Final = 16  # entries of each folder whose facts are asked for one by one, to see how long that takes
 _OURS: Final = frozenset({OUR_FOLDER, b"lost+found"})  # at the root only; the second is the file system's own
 
 
@@ -87,12 +91,17 @@ class Walk:
     found: Found = field(default_factory=Found)
     unseen: dict[bytes, str] = field(default_factory=dict)  # folder → why; nothing below it was looked at
     hidden: dict[bytes, str] = field(default_factory=dict)  # folders left out on purpose → excluded, other_device, link
+    overlap: Overlap = field(default_factory=Overlap)
     files: int = 0
     size_bytes: int = 0
 
     def __iter__(self) -> Iterator[Folder]:
         # The smallest path of those waiting comes next, and its own folders sort after it: so all come in order.
         waiting: list[tuple[bytes, int]] = [(b"", self.root.device)]
+        with self.overlap:
+            yield from self._folders(waiting)
+
+    def _folders(self, waiting: list[tuple[bytes, int]]) -> Iterator[Folder]:
         while waiting:
             path, device_above = heapq.heappop(waiting)
             layout = self.layouts.enter(path)
@@ -143,10 +152,8 @@ class Walk:
         linked: list[str] = []
         size_bytes = 0
         with self.list_folder(fd) as listing:
-            for item in listing:
-                try:
-                    facts = item.stat(follow_symlinks=False)
-                except FileNotFoundError:
+            for item, facts in self._stat_all(listing):
+                if facts is None:
                     continue  # removed since it was listed
                 kind = facts.st_mode & 0o170000
                 if kind == S_IFREG:
@@ -179,6 +186,22 @@ class Walk:
             hard_linked=hard_linked,
         )
 
+    def _stat_all(
+        self, listing: Iterator[os.DirEntry[str]]
+    ) -> Iterator[tuple[os.DirEntry[str], os.stat_result | None]]:
+        """Each entry with its facts; in threads where each has to wait for them."""
+        first = list(islice(listing, _PROBE))
+        started = time.perf_counter()
+        facts = list(map(_stat, first))
+        is_slow = time.perf_counter() - started > SLOW_S * len(first)
+        yield from zip(first, facts, strict=True)
+        if is_slow:
+            rest = list(listing)
+            yield from zip(rest, self.overlap.map(_stat, rest), strict=True)
+        else:
+            for item in listing:
+                yield item, _stat(item)
+
     def _queue(
         self, path: bytes, device: int, folders: list[tuple[bytes, int]], waiting: list[tuple[bytes, int]]
     ) -> None:
@@ -190,6 +213,13 @@ class Walk:
                 heapq.heappush(waiting, (inner, device))
             else:
                 self._hide("other_device", _ELSEWHERE, inner)
+
+
+def _stat(item: os.DirEntry[str]) -> os.stat_result | None:
+    try:
+        return item.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return None
 
 
 def _join(path: bytes, name: str) -> bytes:

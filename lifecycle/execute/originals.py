@@ -1,0 +1,64 @@
+"""Reading originals for a packer: by handle, whole where they are small, and said in words where they cannot be had.
+
+Knows one order's files below one root. Never writes, and decides nothing: what is refused here is left as it is.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final, Self
+
+from lifecycle.errors import LifecycleError, Skipped
+from lifecycle.execute.orders import OriginalFile, PackOrder, Refusal, Trouble
+from lifecycle.scan.handles import ThreadRoots
+
+WHOLE_BYTES: Final = 4 * 2**20  # up to here a member is one read; above it is streamed
+_READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class Originals:
+    """Reads originals, from several threads at once where each has to wait: every thread has handles of its own."""
+
+    def __init__(self, order: PackOrder) -> None:
+        self._roots = ThreadRoots(order.root, mounts=order.mounts)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._roots.close()
+
+    def open(self, member: OriginalFile) -> int:
+        """A descriptor, the caller's to close. Raises OSError, and Skipped or PlaceUnavailable for its folder."""
+        return os.open(member.name, _READ_FLAGS, dir_fd=self._roots.here().directory(member.directory))
+
+    def read(self, member: OriginalFile) -> bytes | Refusal | None:
+        """One open, one read, one close. Whether it is still the same file is asked again before it is released.
+
+        None for a large one, which is streamed when its turn has come.
+        """
+        if member.size_bytes > WHOLE_BYTES:
+            return None
+        try:
+            fd = self.open(member)
+            try:
+                data = os.read(fd, member.size_bytes + 1)
+            finally:
+                os.close(fd)
+        except (OSError, LifecycleError) as error:
+            return refusal_of(member, error)
+        if len(data) != member.size_bytes:
+            return refusal(member, Trouble.CHANGED, f"{len(data)} bytes or more read, {member.size_bytes} expected")
+        return data
+
+
+def refusal_of(member: OriginalFile, error: OSError | LifecycleError) -> Refusal:
+    if isinstance(error, FileNotFoundError):
+        return refusal(member, Trouble.VANISHED, "no longer there")
+    if isinstance(error, Skipped):
+        return refusal(member, Trouble.CLASH, error.message)
+    return refusal(member, Trouble.UNREADABLE, str(error))
+
+
+def refusal(member: OriginalFile, trouble: Trouble, detail: str) -> Refusal:
+    return Refusal(segment_id=member.segment_id, trouble=trouble, detail=detail)
