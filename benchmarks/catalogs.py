@@ -20,7 +20,7 @@ from benchmarks.measure import (
     program,
     run_timed,
 )
-from benchmarks.world import make_large_files, make_once, make_world, write_policy
+from benchmarks.world import make_large_files, make_once, make_world, settle, write_policy
 
 NOON = "2026-03-01T12:00:00Z"  # the filler's present
 _POLICY = """\
@@ -85,17 +85,17 @@ def memory_of_runs(work: Path, memory: Path | None, *, quick: bool, rounds: int)
     large = filled(work, many)
     tree = make_once(work / f"one-{size // MIB}", lambda root: make_large_files(root, [size]))
     world = make_world(work / "memory", tree)
-    world.lifecycle("scan")
+    settle(world)
     files = 6_400 if quick else 25_600
     figures = {
         f"plan at {many:,} segments": peak_memory(large.command("plan", "--no-scan"), cwd=large.root),
         f"audit at {many:,} segments": peak_memory(large.command("audit"), cwd=large.root),
-        f"run on one file of {size // MIB:,} MiB": peak_memory(world.command("run"), cwd=world.root),
+        f"run on one file of {size // MIB:,} MiB": peak_memory(program("run"), cwd=world.root),
     }
     world.remove()
     if (small := work / f"small-{files}").exists():
         world = make_world(work / "memory", small)
-        figures[f"run on {files:,} small files"] = peak_memory(world.command("run"), cwd=world.root)
+        figures[f"run on {files:,} small files"] = peak_memory(program("run"), cwd=world.root)
         world.remove()
     for name, figure in figures.items():
         allowed = 300 + 12 * 2

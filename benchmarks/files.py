@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.measure import MIB, Result, Side, measure_pairs, run_shell
 from benchmarks.slow import build_slow, slow_environment
-from benchmarks.world import World, copy_tree, make_large_files, make_once, make_small_files, make_world
+from benchmarks.world import World, copy_tree, make_large_files, make_once, make_small_files, make_world, settle
 
 _TAR = "tar -cf - logs | zstd -T0 -3 -q -o out.tar.zst && rm -rf logs"
 
@@ -19,7 +19,7 @@ def scan(work: Path, memory: Path | None, *, quick: bool, rounds: int) -> Iterat
     tree = make_once(work / f"small-{files}", lambda root: make_small_files(root, files))
     world = make_world(work / "scan", tree)
     for _ in range(2):
-        world.lifecycle("scan")
+        settle(world)
     find = "find logs -printf '%p %i %s %T@ %C@\\n' > seen.txt"
     pair = measure_pairs(
         Side(work=lambda: world.lifecycle("scan")), Side(work=lambda: run_shell(find, cwd=world.root)), rounds
@@ -54,8 +54,7 @@ def _archiving(place: Path, tree: Path, is_scanned: bool, **more: str) -> Side:
 
     def prepare() -> None:
         world = make_world(root, tree)
-        if is_scanned:
-            world.lifecycle("scan")
+        settle(world, scan=is_scanned)
 
     def work() -> float:
         world = World(root=root)
@@ -124,7 +123,7 @@ def large_files(work: Path, memory: Path | None, *, quick: bool, rounds: int) ->
         return seconds
 
     def prepare() -> None:
-        make_world(root, tree).lifecycle("scan")
+        settle(make_world(root, tree))
 
     other = work / "theirs"
 

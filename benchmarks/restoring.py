@@ -7,8 +7,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.measure import MIB, Result, Side, measure_pairs, run_timed
-from benchmarks.world import World, make_large_files, make_once, make_world
+from benchmarks.measure import MIB, Result, Side, measure_pairs, program, run_timed
+from benchmarks.world import World, make_large_files, make_once, make_world, settle
 
 _READ = re.compile(r"^(?:\d+ +)?(?:read|pread64|readv|preadv)\(\d+<(?P<path>[^>]*)>.* = (?P<bytes>\d+)$")
 
@@ -23,7 +23,7 @@ def restore_one(work: Path, memory: Path | None, *, quick: bool, rounds: int) ->
         return
     tree = make_once(work / f"mid-{files}", lambda root: _one_folder(root, files, size))
     world = make_world(work / "restore", tree, target="1GiB")
-    world.lifecycle("scan")
+    settle(world)
     world.lifecycle("run")
     (archive,) = (world.root / "warm").rglob("*.tar.zst")
     path = f"vision/train-000/rank_{files // 2}.log"
@@ -37,7 +37,7 @@ def restore_one(work: Path, memory: Path | None, *, quick: bool, rounds: int) ->
     def theirs() -> float:
         return _bytes_read(["tar", "--zstd", "-xf", str(archive), "-C", str(to), f"shared/{path}"], archive, world)
 
-    command = world.command("restore", "--path", str(world.logs / path), "--to", str(to))
+    command = program("restore", "--path", str(world.logs / path), "--to", str(to))
     pair = measure_pairs(
         Side(work=lambda: _bytes_read(command, archive, world), prepare=clear),
         Side(work=theirs, prepare=clear),

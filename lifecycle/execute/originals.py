@@ -10,7 +10,7 @@ from typing import Final, Self
 
 from lifecycle.errors import LifecycleError, Skipped
 from lifecycle.execute.orders import OriginalFile, PackOrder, Refusal, Trouble
-from lifecycle.scan.handles import ThreadRoots
+from lifecycle.scan.handles import Root, ThreadRoots
 
 WHOLE_BYTES: Final = 4 * 2**20  # up to here a member is one read; above it is streamed
 _READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -20,13 +20,15 @@ class Originals:
     """Reads originals, from several threads at once where each has to wait: every thread has handles of its own."""
 
     def __init__(self, order: PackOrder) -> None:
-        self._roots = ThreadRoots(order.root, mounts=order.mounts)
+        self._root = Root(order.root, mounts=order.mounts)
+        self._roots = ThreadRoots(self._root)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._roots.close()
+    def __exit__(self, *error: object) -> None:
+        self._roots.__exit__(*error)
+        self._root.close()
 
     def open(self, member: OriginalFile) -> int:
         """A descriptor, the caller's to close. Raises OSError, and Skipped or PlaceUnavailable for its folder."""

@@ -61,8 +61,7 @@ def run_release(order: ReleaseOrder) -> ReleaseResult:
 @contextlib.contextmanager
 def _opened(order: ReleaseOrder) -> Iterator[_Release]:
     """The place and the batch's folder in it, which goes when it is empty."""
-    with ThreadRoots(order.root, mounts=order.mounts) as roots:
-        root = roots.here()
+    with Root(order.root, mounts=order.mounts) as root, ThreadRoots(root) as roots:
         folder_fd = _open_folder(root, release_folder(order.batch_id))
         try:
             yield _Release(order, roots, folder_fd)

@@ -19,6 +19,7 @@ from lifecycle.model import Content, Original
 from lifecycle.policy.layouts import Claim, DirectoryLayout
 from lifecycle.scan import compare
 from lifecycle.scan.evidence import OpenFiles
+from lifecycle.scan.overlap import Overlap
 from lifecycle.scan.sniff import Look, look
 from lifecycle.scan.walk import Entry, Folder, Found
 
@@ -44,6 +45,7 @@ class Changes:
     find_by_inode: Callable[[Sequence[int]], list[KnownFile]]  # present files of the place, wherever they were
     make_room: Callable[[], None]  # called between two files whose changes may be in different transactions
     found: Found
+    overlap: Overlap  # for looks into files that have to wait
     page: ScanPage = field(default_factory=ScanPage)
     counts: Counts = field(default_factory=Counts)
     problems: list[tuple[bytes, str]] = field(default_factory=list)
@@ -78,9 +80,13 @@ class FolderUpdate:
         for entry, file in result.changed:
             self._take_changed(entry, file)
         unknown = self._take_moved(result.unknown) if may_know and result.unknown else result.unknown
-        for entry, _ in unknown:
+        claimed = ((entry, self._claim(entry)) for entry, _ in unknown)
+        for entry, claim, opened in self._changes.overlap.map(self._open_claimed, claimed):
             self._changes.make_room()
-            self._take_new(entry, None)
+            if claim is None:
+                self._add_foreign(entry, binary=False)
+            else:
+                self._add_new(entry, claim, self._judge(entry, opened))
 
     def state(self, *, again: bool) -> FolderState:
         """The folder's row. ``again``: compare it next time even if nothing in it changes."""
@@ -199,11 +205,16 @@ class FolderUpdate:
 
     def _take_new(self, entry: Entry, found: Look | None) -> bool:
         """A file under a name that is free. False when it is foreign or cannot be read."""
-        claim: Claim | None = self._layout.claim(os.fsencode(entry[0]))
+        claim = self._claim(entry)
         if claim is None:
             self._add_foreign(entry, binary=False)
             return False
-        found = found or self._look(entry, None)
+        return self._add_new(entry, claim, found or self._look(entry, None))
+
+    def _claim(self, entry: Entry) -> Claim | None:
+        return self._layout.claim(os.fsencode(entry[0]))
+
+    def _add_new(self, entry: Entry, claim: Claim, found: Look | None) -> bool:
         if found is None or found.facts.st_nlink != 1:
             return False
         if found.content is Content.BINARY:
@@ -229,15 +240,27 @@ class FolderUpdate:
 
     def _look(self, entry: Entry, file: KnownFile | None) -> Look | None:
         """Open the file once. None when it is gone, cannot be read, or is not on this folder's device."""
+        return self._judge(entry, self._open(entry, file))
+
+    def _open_claimed(self, pair: tuple[Entry, Claim | None]) -> tuple[Entry, Claim | None, Look | OSError | None]:
+        """A look into a new file, unless no layout wants it. Changes nothing here: several threads do it at once."""
+        entry, claim = pair
+        return entry, claim, None if claim is None else self._open(entry, None)
+
+    def _open(self, entry: Entry, file: KnownFile | None) -> Look | OSError:
         old, old_size = (None, 0) if file is None else (file.fingerprint, file.fingerprint_size)
         try:
-            found = look(entry[0], self._folder.fd, ask_writer=self._is_quiet(entry), old=old, old_size=old_size)
-        except FileNotFoundError:
+            return look(entry[0], self._folder.fd, ask_writer=self._is_quiet(entry), old=old, old_size=old_size)
+        except OSError as error:
+            return error
+
+    def _judge(self, entry: Entry, found: Look | OSError | None) -> Look | None:
+        if found is None or isinstance(found, FileNotFoundError):
             self._is_stable = False
             return None
-        except OSError as error:
+        if isinstance(found, OSError):
             self._is_stable = False
-            reason = f"cannot be read: {error.strerror}"
+            reason = f"cannot be read: {found.strerror}"
             self._changes.found.add("unseen", reason, self._path(entry), size_bytes=entry[2])
             self._changes.problems.append((self._path(entry), reason))
             return None

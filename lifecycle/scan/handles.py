@@ -13,6 +13,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable
+from copy import copy
 from typing import Final
 
 from lifecycle.errors import PlaceUnavailable, Skipped
@@ -48,6 +49,13 @@ class Root:
             ) from error
         self.device = os.fstat(self.fd).st_dev
         self._mounted = _mount_points_below(self.path)
+
+    def twin(self) -> Root:
+        """The same folder, whatever its path leads to by now, with handles of its own. Raises OSError."""
+        twin = copy(self)
+        twin._open = OrderedDict()
+        twin.fd = _open(b".", _FOLDER, self.fd)
+        return twin
 
     def directory(self, path: bytes) -> int:
         """The descriptor of a folder, ``b""`` for the root itself. A second call gives the same one, without I/O.
@@ -116,37 +124,29 @@ class Root:
 
 
 class ThreadRoots:
-    """One place's root for several threads: each has handles of its own, all of them closed together.
+    """A root for several threads: the one it is made with for the thread that made it, twins for the others."""
 
-    Raises PlaceUnavailable as ``Root`` does, when it is made already.
-    """
-
-    def __init__(self, path: bytes | str, *, mounts: Iterable[bytes] = ()) -> None:
-        self._path = path
-        self._mounts = tuple(mounts)
+    def __init__(self, root: Root) -> None:
+        self._root = root
         self._local = threading.local()
-        self._roots: list[Root] = []
-        self._open()
+        self._local.root = root
+        self._twins: list[Root] = []
 
     def here(self) -> Root:
-        """The root of the calling thread."""
-        return getattr(self._local, "root", None) or self._open()
-
-    def close(self) -> None:
-        """When no other thread uses one any more. A second call does nothing."""
-        for root in self._roots:
-            root.close()
+        """The root of the calling thread. Raises OSError when no descriptor is left for a twin."""
+        found: Root | None = getattr(self._local, "root", None)
+        if found is None:
+            found = self._local.root = self._root.twin()
+            self._twins.append(found)
+        return found
 
     def __enter__(self) -> ThreadRoots:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self.close()
-
-    def _open(self) -> Root:
-        root = self._local.root = Root(self._path, mounts=self._mounts)
-        self._roots.append(root)
-        return root
+        """Close the twins, when no other thread uses one any more."""
+        for twin in self._twins:
+            twin.close()
 
 
 def _open(name: bytes, flags: int, parent_fd: int | None = None) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from lifecycle.catalog import scanning
@@ -23,6 +24,7 @@ from lifecycle.model import Original
 from lifecycle.scan.absence import Absences
 from lifecycle.scan.evidence import OpenFiles
 from lifecycle.scan.folder import Changes, FolderUpdate
+from lifecycle.scan.handles import ThreadRoots
 from lifecycle.scan.sniff import ask_writer
 from lifecycle.scan.walk import Folder, Walk
 
@@ -55,6 +57,7 @@ class TreeScan:
             find_by_inode=self._find_by_inode,
             make_room=self._make_room,
             found=walk.found,
+            overlap=walk.overlap,
         )
         self.counts = self._changes.counts
         self.problems = self._changes.problems
@@ -84,15 +87,18 @@ class TreeScan:
             return  # each was asked a moment ago
         changes = self._changes
         quiet_since_ns = changes.now_ns - changes.settle_ns
-        for page in scanning.pages_of_quiet_files(self._catalog, self._place.id, quiet_since_ns):
-            settled = [(file, facts.st_blocks * 512) for file in page if (facts := self._settled_facts(file))]
-            changes.counts.settled += self._writer.settle(settled)
+        with ThreadRoots(self._walk.root) as roots, self._walk.overlap as overlap:
+            for page in scanning.pages_of_quiet_files(self._catalog, self._place.id, quiet_since_ns):
+                found = zip(page, overlap.map(partial(self._settled_facts, roots), page), strict=True)
+                settled = [(file, facts.st_blocks * 512) for file, facts in found if facts is not None]
+                changes.counts.settled += self._writer.settle(settled)
 
-    def _settled_facts(self, file: OpenFile) -> os.stat_result | None:
+    def _settled_facts(self, roots: ThreadRoots, file: OpenFile) -> os.stat_result | None:
+        """Facts of a file that is settled by now; several threads ask at once where each has to wait."""
         if self._walk.blind_spot(file.directory):
             return None
         try:
-            facts, written = ask_writer(file.name, self._walk.root.directory(file.directory))
+            facts, written = ask_writer(file.name, roots.here().directory(file.directory))
         except (OSError, Skipped):
             return None  # gone, or not to be read: it stays open
         is_same = (facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns) == file[3:5] + file[6:8]

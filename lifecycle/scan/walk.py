@@ -190,11 +190,13 @@ class Walk:
         self, listing: Iterator[os.DirEntry[str]]
     ) -> Iterator[tuple[os.DirEntry[str], os.stat_result | None]]:
         """Each entry with its facts; in threads where each has to wait for them."""
-        first = list(islice(listing, _PROBE))
-        started = time.perf_counter()
-        facts = list(map(_stat, first))
-        is_slow = time.perf_counter() - started > SLOW_S * len(first)
-        yield from zip(first, facts, strict=True)
+        is_slow = self.overlap.is_slow
+        if not is_slow:
+            first = list(islice(listing, _PROBE))
+            started = time.perf_counter()
+            facts = list(map(_stat, first))
+            is_slow = time.perf_counter() - started > SLOW_S * len(first)
+            yield from zip(first, facts, strict=True)
         if is_slow:
             rest = list(listing)
             yield from zip(rest, self.overlap.map(_stat, rest), strict=True)
