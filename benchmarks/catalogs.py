@@ -115,3 +115,14 @@ def start_up(work: Path, memory: Path | None, *, quick: bool, rounds: int) -> It
         name="lifecycle --help", peer="python -c pass", aim="0.3 s", ours=pair.ours, theirs=pair.theirs,
         ratio=pair.ratio, is_met=pair.ours <= 0.3,
     )  # fmt: skip
+    world = make_world(work / "idle", None)
+    pair = measure_pairs(
+        Side(work=lambda: world.lifecycle("run")),
+        Side(work=lambda: run_timed([sys.executable, "-c", "pass"], cwd=work)),
+        rounds,
+    )
+    world.remove()
+    yield Result(
+        name="lifecycle run, nothing to do", peer="python -c pass", aim="–", ours=pair.ours, theirs=pair.theirs,
+        ratio=pair.ratio, note="what start-up, policy, catalog and leases cost each of the figures above",
+    )  # fmt: skip

@@ -108,7 +108,7 @@ def slow_files(work: Path, memory: Path | None, *, quick: bool, rounds: int) -> 
 
 def large_files(work: Path, memory: Path | None, *, quick: bool, rounds: int) -> Iterator[Result]:
     """Time and size: the peer compresses the same files; it neither hashes, verifies, records nor removes."""
-    sizes = [64 * MIB] * 2 if quick else [256 * MIB, 128 * MIB, 128 * MIB, 64 * MIB]
+    sizes = [64 * MIB] * 2 if quick else [512 * MIB, 512 * MIB, 256 * MIB, 256 * MIB]
     total = sum(sizes) // MIB
     tree = make_once(work / f"large-{total}", lambda root: make_large_files(root, sizes))
     stored: list[int] = []
