@@ -23,7 +23,6 @@ from lifecycle.scan.overlap import Overlap
 from lifecycle.scan.sniff import Look, look
 from lifecycle.scan.walk import Entry, Folder, Found
 
-_ROOM_EVERY = 64  # files between two looks at how full the page is
 _DISPLACED_LIMIT = 100_000
 
 
@@ -82,9 +81,8 @@ class FolderUpdate:
             self._take_changed(entry, file)
         unknown = self._take_moved(result.unknown) if may_know and result.unknown else result.unknown
         claimed = ((entry, self._claim(entry)) for entry, _ in unknown)
-        for number, (entry, claim, opened) in enumerate(self._changes.overlap.map(self._open_claimed, claimed)):
-            if number % _ROOM_EVERY == 0:
-                self._changes.make_room()
+        for entry, claim, opened in self._changes.overlap.map(self._open_claimed, claimed):
+            self._changes.make_room()
             if claim is None:
                 self._add_foreign(entry, binary=False)
             else:
