@@ -1,7 +1,7 @@
 # make run            a sample tree taken through a week of runs, in ./demo
 # make run LOGS=DIR   what a run would do with your own logs; changes nothing
 # make test           the tests          make check   format, lint, types, import floors
-# make bench          ratios against peers, into docs/performance.md
+# make bench          ratios against peers, into docs/performance.md (BENCH=--quick: does it still work?)
 # make clean          everything that the above made
 #
 # Needs Python 3.11 or later and nothing else; PYTHON=/path/to/python3 picks one.
@@ -12,6 +12,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 DEMO ?= demo
 LOGS ?=
 TESTS ?= tests
+BENCH ?= --write
 TEST_FLAGS ?= -n auto
 quote = '$(subst ','\'',$(1))'
 
@@ -39,7 +40,7 @@ format: $(VENV)/ready-dev
 	$(BIN)/ruff check --fix .
 
 bench: $(VENV)/ready-dev
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(BENCH)
 
 # The environment is made anew when pyproject.toml changes, and only then. `run` needs no developer's tools.
 $(VENV)/made: pyproject.toml

@@ -49,7 +49,12 @@ class Paired:
     ours: float
     theirs: float
     ratio: float
-    ratios: tuple[float, ...]
+    pairs: tuple[tuple[float, float], ...]
+
+    def within(self, inside: Sequence[float]) -> tuple[float, float]:
+        """Median and median ratio of what the program said of itself, one figure a round."""
+        ratios = [mine / max(other, 1e-9) for mine, (_, other) in zip(inside, self.pairs, strict=True)]
+        return statistics.median(inside), statistics.median(ratios)
 
 
 def measure_pairs(ours: Side, theirs: Side, rounds: int) -> Paired:
@@ -68,7 +73,7 @@ def measure_pairs(ours: Side, theirs: Side, rounds: int) -> Paired:
         ours=statistics.median(mine for mine, _ in pairs),
         theirs=statistics.median(other for _, other in pairs),
         ratio=statistics.median(ratios),
-        ratios=ratios,
+        pairs=tuple(pairs),
     )
 
 
@@ -79,13 +84,20 @@ def program(*arguments: str) -> list[str]:
 
 def run_timed(command: Sequence[str], *, cwd: Path, ok: Sequence[int] = (0,), env: Mapping[str, str] = {}) -> float:
     """Seconds that a command takes from start to end. Raises RuntimeError with its last words when it fails."""
+    return run_told(command, cwd=cwd, ok=ok, env=env)[0]
+
+
+def run_told(
+    command: Sequence[str], *, cwd: Path, ok: Sequence[int] = (0,), env: Mapping[str, str] = {}
+) -> tuple[float, str]:
+    """As ``run_timed``, with what the command wrote for machines: its last line on stderr."""
     started = time.perf_counter()
     done = subprocess.run(command, cwd=cwd, env=environment(env), capture_output=True, check=False)
     seconds = time.perf_counter() - started
     if done.returncode not in ok:
         words = (done.stderr or done.stdout).decode(errors="replace")[-2000:]
         raise RuntimeError(f"{' '.join(command[:6])} ended with {done.returncode}: {words}")
-    return seconds
+    return seconds, (done.stderr.decode().splitlines() or [""])[-1]
 
 
 def run_shell(script: str, *, cwd: Path, env: Mapping[str, str] = {}) -> float:

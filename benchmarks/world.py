@@ -6,6 +6,7 @@ policy a file is settled a second after its copy was made.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -16,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
-from benchmarks.measure import program, run_timed
+from benchmarks.measure import program, run_timed, run_told
 from lifecycle.sample.lines import FORMATS, Writer, render_lines
 from lifecycle.units import to_ns
 
@@ -46,6 +47,11 @@ class World:
     def lifecycle(self, *arguments: str, ok: tuple[int, ...] = (0,), env: Mapping[str, str] = {}) -> float:
         """Seconds of one command."""
         return run_timed(program(*arguments), cwd=self.root, ok=ok, env=env)
+
+    def told(self, *arguments: str, env: Mapping[str, str] = {}) -> tuple[float, float]:
+        """Seconds of one command, and of those the seconds between the start and end of its run, as it says itself."""
+        seconds, line = run_told(program(*arguments), cwd=self.root, env=env)
+        return seconds, float(json.loads(line)["seconds"])
 
     def stored_bytes(self) -> int:
         """Bytes of the objects in both tiers."""

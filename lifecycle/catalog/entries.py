@@ -61,6 +61,12 @@ def members_of(conn: Connection, batch_id: int) -> list[JournalMember]:
     return [_member(row, labels) for row in rows]
 
 
+def set_outcome_of_all(conn: Connection, batch_id: int, outcome: Outcome) -> None:
+    """What nearly every batch ends with, in one statement."""
+    sql = bind(conn, "UPDATE batch_members SET outcome = ?, detail = NULL WHERE batch_id = ?")
+    conn.exec_driver_sql(sql, (outcome.value, batch_id))
+
+
 def set_outcomes(conn: Connection, batch_id: int, outcomes: Iterable[tuple[int, Outcome, str | None]]) -> None:
     rows = [(outcome.value, detail and detail[:500], batch_id, segment) for segment, outcome, detail in outcomes]
     update_rows(conn, tables.batch_members, ("batch_id", "segment_id"), ("outcome", "detail"), rows)

@@ -25,7 +25,7 @@ from lifecycle.catalog.copies import (
     originals_gone,
     reopen,
 )
-from lifecycle.catalog.entries import begin_batch, members_of, set_outcomes, set_state
+from lifecycle.catalog.entries import begin_batch, members_of, set_outcome_of_all, set_outcomes, set_state
 from lifecycle.catalog.events import append_event, copies_digest
 from lifecycle.catalog.lease import Lease
 from lifecycle.catalog.restoring import PutBack, record_put_back
@@ -148,7 +148,10 @@ class Journal:
             given_back(conn, facts, [r.segment_id for r in refused if r.leave], deltas)
             drop_surplus(conn, facts, [r for r in refused if not (r.keep_copy or r.leave)], deltas)
             deltas.apply(conn)
-            set_outcomes(conn, head.id, ((segment, Outcome.RELEASED, None) for segment in removed))
+            if facts.keys() == set(removed):
+                set_outcome_of_all(conn, head.id, Outcome.RELEASED)
+            else:
+                set_outcomes(conn, head.id, ((segment, Outcome.RELEASED, None) for segment in removed))
             set_outcomes(conn, head.id, ((segment, Outcome.PARKED, None) for segment in parked))
             set_outcomes(conn, head.id, ((r.segment_id, r.outcome, r.detail) for r in refused))
             if removed or refused:
