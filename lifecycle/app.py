@@ -5,7 +5,7 @@ Knows policy, catalog, markers and host; opens nothing itself (``wiring`` does) 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from lifecycle.catalog.places import Place, place_by_id, places, set_marker_generation
@@ -39,18 +39,21 @@ def tier_spec(place: Place) -> TierSpec:
 
 
 def known_places(app: App) -> list[tuple[Place, SourceRule | None]]:
-    """Places of the policy that the catalog knows, sources first, with their rule; what policy dropped is left out."""
+    """Places of the policy that the catalog knows, sources first, with their rule; what policy dropped is left out.
+
+    Each with the root that the policy gives it today: whether that is where it lies is for its marker to say.
+    """
     with app.catalog.read() as conn:
         by_name = {(place.kind, place.name, place.host): place for place in places(conn)}
     found: list[tuple[Place, SourceRule | None]] = []
     for source in app.policy.sources:
         place = by_name.get((PlaceKind.SOURCE, source.name, host_of(source, app.host)))
         if place is not None:
-            found.append((place, source))
-    for name in app.policy.tiers:
+            found.append((replace(place, root=source.path), source))
+    for name, tier in app.policy.tiers.items():
         place = by_name.get((PlaceKind.TIER, name.value, ""))
         if place is not None:
-            found.append((place, None))
+            found.append((replace(place, root=tier.path), None))
     return found
 
 
@@ -76,7 +79,7 @@ def check_marker(app: App, place: Place) -> str:
         raise PlaceUnavailable(
             f"{place}: {place.root} belongs to catalog {marker.catalog_id[:8]} ({marker.kind} {marker.name}), "
             f"this catalog is {catalog_id[:8]}",
-            hint="nothing is done there; point the policy at its own directory",
+            hint="nothing is done there; give it its own directory, or remove .lifecycle from a copied tree",
         )
     if marker.generation <= place.generation:
         return ""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
-from lifecycle.app import App, tier_spec
+from lifecycle.app import App, check_marker, tier_spec
 from lifecycle.archive import ArchiveReader, open_archive
 from lifecycle.catalog.places import Place, places
 from lifecycle.catalog.restoring import PutBack, StoredAt, record_put_back, stored_at
@@ -24,6 +24,7 @@ from lifecycle.errors import (
     ExitCode,
     LifecycleError,
     NothingFound,
+    PlaceUnavailable,
     Skipped,
     StorageFull,
     UsageError,
@@ -64,7 +65,7 @@ class _Counts:
 
 def restore(app: App, selector: Selector, options: RestoreOptions, progress: Progress) -> RestoreReport:
     """Write every selected segment that can be read. Raises NothingFound, or UsageError for the target."""
-    _check_target(options)
+    _check_target(app, options)
     started = app.clock.monotonic()
     counts = _Counts()
     with app.catalog.read() as conn:
@@ -92,12 +93,20 @@ def restore(app: App, selector: Selector, options: RestoreOptions, progress: Pro
     )
 
 
-def _check_target(options: RestoreOptions) -> None:
+def _check_target(app: App, options: RestoreOptions) -> None:
     if options.in_place == (options.to is not None):
         raise UsageError(
             "say where to: --to DIR or --in-place", hint="--to DIR writes DIR/SOURCE/PATH and touches nothing else"
         )
     if options.to is not None:
+        to = os.path.realpath(options.to)
+        roots = [source.path for source in app.policy.sources] + [tier.path for tier in app.policy.tiers.values()]
+        for root in map(os.path.realpath, roots):
+            if to == root or to.startswith(root + "/"):
+                raise UsageError(
+                    f"--to {options.to} lies in {root}, where the next run would take the files for new logs",
+                    hint="restore to another folder, or --in-place",
+                )
         try:
             options.to.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -129,7 +138,7 @@ def _restore_page(
         if options.in_place:
             for place_id in {segment.place_id for segment in page}:
                 folders[place_id] = stack.enter_context(PutBackFolder(os.fsencode(by_id[place_id].root)))
-        put_back = _write_page(page, stored, by_id, options, folders, counts, progress)
+        put_back = _write_page(app, page, stored, by_id, options, folders, counts, progress)
         now = app.now()
         for place_id, folder in folders.items():
             with app.catalog.write() as conn:
@@ -141,6 +150,7 @@ def _restore_page(
 
 
 def _write_page(
+    app: App,
     page: list[Segment],
     stored: dict[int, StoredAt],
     by_id: dict[int, Place],
@@ -161,7 +171,7 @@ def _write_page(
     ):
         segments = list(group)
         with contextlib.ExitStack() as stack:
-            archive = _open(stack, by_id, stored[segments[0].id], counts) if archive_id else None
+            archive = _open(app, stack, by_id, stored[segments[0].id], counts) if archive_id else None
             for segment in segments:
                 if archive_id and archive is None:
                     counts.problems.append(_problem(segment, "its archive cannot be read", by_id))
@@ -187,19 +197,32 @@ def _check_space(page: list[Segment], by_id: dict[int, Place], options: RestoreO
         )
 
 
-def _open(stack: contextlib.ExitStack, by_id: dict[int, Place], at: StoredAt, counts: _Counts) -> ArchiveReader | None:
+def _open(
+    app: App, stack: contextlib.ExitStack, by_id: dict[int, Place], at: StoredAt, counts: _Counts
+) -> ArchiveReader | None:
     try:
         tier = stack.enter_context(contextlib.closing(open_tier(tier_spec(by_id[at.place_id]))))
         archive = stack.enter_context(open_archive(tier.open(at.key), name=at.key))
     except (LifecycleError, OSError) as error:
-        message = f"archive {at.key}: is not there" if isinstance(error, FileNotFoundError) else str(error)
+        if isinstance(error, FileNotFoundError):
+            error = _why_missing(app, by_id[at.place_id], at.key)
+        message = f"{error} HINT: {error.hint}" if isinstance(error, LifecycleError) and error.hint else str(error)
         counts.problems.append(
             ProblemLine(phase="restore", place=by_id[at.place_id].name, subject=at.key, message=message)
         )
-        counts.codes.add(ExitCode.DAMAGE if isinstance(error, (Damaged, FileNotFoundError)) else ExitCode.PARTIAL)
+        counts.codes.add(ExitCode.DAMAGE if isinstance(error, Damaged) else ExitCode.PARTIAL)
         return None
     counts.archives.add(at.archive_id)
     return archive
+
+
+def _why_missing(app: App, place: Place, key: str) -> LifecycleError:
+    """An object that is not there is damage, unless its whole tier is not there: then it is not mounted."""
+    try:
+        check_marker(app, place)
+    except PlaceUnavailable as error:
+        return error
+    return Damaged(f"archive {key} is not there", hint="bring it back from a copy of the tier")
 
 
 def _restore_one(
@@ -223,6 +246,8 @@ def _restore_one(
             if options.in_place
             else os.path.join(os.fsencode(str(options.to)), os.fsencode(place.name))
         )
+        if at is None and not segment.original.is_present:
+            raise Skipped("nothing of it can be read: no stored copy and no original", hint="lifecycle explain PATH")
         chunks = (
             _stored_chunks(archive, at, segment)
             if archive is not None and at is not None

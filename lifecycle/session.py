@@ -17,7 +17,7 @@ from lifecycle.app import App, check_marker, known_places, rewrite_marker, tier_
 from lifecycle.catalog.expiry import Expiry
 from lifecycle.catalog.journal import Journal
 from lifecycle.catalog.lease import Lease, take_lease
-from lifecycle.catalog.places import Place, set_place_state
+from lifecycle.catalog.places import Place, place_by_id, set_place_root, set_place_state
 from lifecycle.catalog.runs import (
     Problem,
     SpaceSample,
@@ -33,7 +33,7 @@ from lifecycle.errors import Brake, Consequence, ExitCode, LeaseHeld, LifecycleE
 from lifecycle.execute.executor import BatchExecutor
 from lifecycle.execute.recovery import Recovered, recover_place
 from lifecycle.execute.site import Site, WorkPlace
-from lifecycle.model import ActionKind, PlannedBatch
+from lifecycle.model import ActionKind, PlaceKind, PlannedBatch
 from lifecycle.policy.rules import SourceRule
 from lifecycle.report.audit import tier_usage
 from lifecycle.report.figures import (
@@ -140,6 +140,7 @@ class Session:
             self._names[place.id] = str(place)
             try:
                 behind = check_marker(self.app, place) if need_marker else ""
+                self._note_reached(place)
                 self.opened.append(Opened(place=place, source=source, is_behind=bool(behind)))
                 if behind:
                     self.note("open", place.id, "", PlaceUnavailable(behind, hint=_BEHIND_HINT))
@@ -157,6 +158,15 @@ class Session:
                     PlaceUnavailable(f"{name} is in the policy and has no marker yet", hint="lifecycle init"),
                 )
 
+    def _note_reached(self, place: Place) -> None:
+        """It carries its own marker where the policy says it lies: that is its root, and it is reachable again."""
+        with self.app.catalog.read() as conn:
+            known = place_by_id(conn, place.id)
+        if known.root != place.root or (known.state == "unreachable" and place.kind is PlaceKind.TIER):
+            with self.app.catalog.write() as conn:
+                set_place_root(conn, place.id, place.root)
+                set_place_state(conn, place.id, "ok")
+
     def take_leases(self, options: RunOptions) -> None:
         """Raises LeaseHeld when a place is somebody else's and the options say to fail."""
         self.look_at_places(need_marker=True)
@@ -173,7 +183,7 @@ class Session:
             except LeaseHeld as error:
                 if options.if_held != "skip":
                     raise
-                self.held.append(HeldPlace(place=str(opened.place), holder=error.message))
+                self.held.append(HeldPlace(place=str(opened.place), holder=error.message.partition(" is held by ")[2]))
                 self.opened.remove(opened)
 
     def site(self, engine: LocalEngine, stop: Callable[[], str]) -> Site:

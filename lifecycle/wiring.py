@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -17,17 +17,17 @@ from tempfile import TemporaryDirectory
 
 from lifecycle.app import App as App
 from lifecycle.app import host_of, put_marker
-from lifecycle.catalog.places import ensure_place, find_place
+from lifecycle.catalog.places import Place, ensure_place, find_place, find_place_by_uid, rename_place
 from lifecycle.catalog.store import Catalog, catalog_path, copy_for_preview, create_catalog, open_catalog
 from lifecycle.clock import MovedClock, SystemClock
-from lifecycle.errors import ExitCode, LifecycleError, PlaceUnavailable, UsageError, worst_exit
+from lifecycle.errors import ExitCode, LifecycleError, PlaceUnavailable, PolicyError, UsageError, worst_exit
 from lifecycle.model import PlaceKind, TierName
 from lifecycle.policy.load import find_policies, load_policy
 from lifecycle.policy.rules import Policy
 from lifecycle.policy.starter import starter_files
 from lifecycle.ports import Clock
 from lifecycle.report.figures import InitReport, Made, ProblemLine
-from lifecycle.scan.marker import read_marker
+from lifecycle.scan.marker import Marker, read_marker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,10 +95,11 @@ def init(
         )
     problems: list[ProblemLine] = []
     codes: set[ExitCode] = set()
+    names = {source.name for source in policy.sources}
     with opened:
         for kind, name, host, root, tier in _wanted_places(policy):
             try:
-                made.append(_mark_place(opened, kind, name, host, root, tier))
+                made.append(_mark_place(opened, kind, name, host, root, tier, names))
             except LifecycleError as error:
                 problems.append(
                     ProblemLine(phase="init", place=name, subject=root, message=error.message, hint=error.hint)
@@ -135,8 +136,25 @@ def _starter(target: Path, sources: Sequence[Path], warm: Path | None, cold: Pat
 
 
 def write_starter(target: Path, sources: Sequence[Path], warm: Path | None, cold: Path, catalog: Path) -> None:
-    """The starter policy's files, none of which is there."""
-    for name, text in starter_files(logs=sources[0], more_logs=sources[1:], warm=warm, cold=cold, catalog=catalog):
+    """The starter policy's files, none of which is there. What cannot be meant is refused, and nothing written."""
+    for source in sources:
+        if not source.is_dir():
+            raise UsageError(
+                f"--source {source}: there is no such directory", hint="nothing was written; name the logs"
+            )
+    texts = starter_files(logs=sources[0], more_logs=sources[1:], warm=warm, cold=cold, catalog=catalog)
+    with TemporaryDirectory(prefix="lifecycle-policy-") as draft:
+        _write_texts(Path(draft), texts)
+        try:
+            load_policy(Path(draft), environ={})
+        except PolicyError as error:
+            mistakes = "\n".join(mistake.partition(".yaml:")[2].partition(": ")[2] for mistake in error.mistakes)
+            raise UsageError(mistakes, hint="nothing was written; give other paths") from error
+    _write_texts(target, texts)
+
+
+def _write_texts(target: Path, texts: Iterable[tuple[str, str]]) -> None:
+    for name, text in texts:
         path = target / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -153,7 +171,9 @@ def _wanted_places(policy: Policy) -> Iterator[tuple[PlaceKind, str, str, str, T
         yield PlaceKind.TIER, name.value, "", tier.path, name
 
 
-def _mark_place(catalog: Catalog, kind: PlaceKind, name: str, host: str, root: str, tier: TierName) -> Made:
+def _mark_place(
+    catalog: Catalog, kind: PlaceKind, name: str, host: str, root: str, tier: TierName, policy_names: set[str]
+) -> Made:
     with catalog.read() as conn:
         known = find_place(conn, kind, name, host)
     # A place that was worked on and has no marker now is most likely not mounted: a new marker would make its
@@ -164,6 +184,7 @@ def _mark_place(catalog: Catalog, kind: PlaceKind, name: str, host: str, root: s
             f"{kind} {name}: {root} was marked before and its marker is gone: is it mounted?",
             hint="mount it or bring its .lifecycle/place.json back; a new directory needs a new name in the policy",
         )
+    is_new = not os.path.isdir(root)
     if kind is PlaceKind.TIER:
         try:
             os.makedirs(root, mode=0o755, exist_ok=True)
@@ -177,20 +198,35 @@ def _mark_place(catalog: Catalog, kind: PlaceKind, name: str, host: str, root: s
         raise UsageError(
             f"{kind} {name}: {root} has the marker of another catalog ({marker.catalog_id[:8]},"
             f" {marker.kind} {marker.name})",
-            hint="use another directory; a place has one catalog",
+            hint="use another directory; if it is a copy of one, remove .lifecycle in it",
         )
+    if marker is not None:
+        _take_over(catalog, known, marker, kind, name, root, policy_names)
     uid = marker.place_uid if marker is not None else secrets.token_hex(16)
     with catalog.write() as conn:
         place = ensure_place(conn, kind=kind, name=name, host=host, root=root, tier=tier, uid=uid)
-    if marker is not None and marker.place_uid != place.uid:
-        raise UsageError(
-            f"{kind} {name}: {root} is marked as {marker.kind} {marker.name} of this catalog",
-            hint="two names for one directory, or two places swapped in the policy",
-        )
     if marker is not None:
         return Made(kind="marker", what=root, note="was there, left as it is")
     put_marker(catalog_id, place)
-    return Made(kind="marker", what=root, note=f"{kind} {name}")
+    return Made(kind="marker", what=root, note=f"{kind} {name}{', folder made' if is_new else ''}")
+
+
+def _take_over(
+    catalog: Catalog, known: Place | None, marker: Marker, kind: PlaceKind, name: str, root: str, names: set[str]
+) -> None:
+    """A marker of this catalog: it is this place's own, or that of one which the policy calls otherwise by now."""
+    if known is not None and known.uid == marker.place_uid:
+        return
+    with catalog.read() as conn:
+        owner = find_place_by_uid(conn, marker.place_uid)
+    if known is None and owner is not None and owner.kind is kind is PlaceKind.SOURCE and owner.name not in names:
+        with catalog.write() as conn:
+            rename_place(conn, owner.id, name)
+        return
+    raise UsageError(
+        f"{kind} {name}: {root} is marked as {marker.kind} {marker.name} of this catalog",
+        hint="two names for one directory, or two places swapped in the policy: put the paths right",
+    )
 
 
 @contextmanager
@@ -216,5 +252,8 @@ def _policy_for_root(stack: ExitStack, settings: Settings) -> Policy:
         if settings.policies is not None:
             raise
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="lifecycle-policy-")))
-        write_starter(folder, [folder / "logs"], folder / "warm", folder / "cold", folder / "catalog.db")
+        texts = starter_files(
+            logs=folder / "logs", warm=folder / "warm", cold=folder / "cold", catalog=folder / "catalog.db"
+        )
+        _write_texts(folder, texts)
     return load_policy(folder, environ=settings.environ)

@@ -89,6 +89,22 @@ def find_place(conn: Connection, kind: PlaceKind, name: str, host: str) -> Place
     return _place(row) if row else None
 
 
+def find_place_by_uid(conn: Connection, uid: str) -> Place | None:
+    """The place whose marker has this id."""
+    row = conn.exec_driver_sql(bind(conn, f"SELECT {_COLUMNS} FROM places WHERE uid = ?"), (uid,)).fetchone()
+    return _place(row) if row else None
+
+
+def rename_place(conn: Connection, place_id: int, name: str) -> None:
+    """The policy calls it otherwise now; its segments and archives stay as they are."""
+    conn.exec_driver_sql(bind(conn, "UPDATE places SET name = ? WHERE id = ?"), (name, place_id))
+
+
+def set_place_root(conn: Connection, place_id: int, root: str) -> None:
+    """It lies elsewhere now; only for a root that carries the place's own marker."""
+    conn.exec_driver_sql(bind(conn, "UPDATE places SET root = ? WHERE id = ?"), (root, place_id))
+
+
 def place_by_id(conn: Connection, place_id: int) -> Place:
     row = conn.exec_driver_sql(bind(conn, f"SELECT {_COLUMNS} FROM places WHERE id = ?"), (place_id,)).fetchone()
     if row is None:

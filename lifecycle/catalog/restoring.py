@@ -30,11 +30,11 @@ class StoredAt:
 
 
 def stored_at(conn: Connection, segment_ids: Sequence[int]) -> dict[int, StoredAt]:
-    """By segment id; segments without a live stored copy are left out."""
+    """By segment id; segments without a stored copy are left out. A quarantined archive may still give members."""
     sql = (
         "SELECT s.id, a.id, a.place_id, a.key, a.form, s.archive_offset FROM segments s JOIN"
         " archives a ON a.id = s.archive_id"
-        " WHERE a.state = 'live' AND s.id IN ({values})"
+        " WHERE a.state IN ('live', 'quarantined') AND s.id IN ({values})"
     )
     return {
         segment: StoredAt(segment_id=segment, archive_id=archive, place_id=place, key=key, form=form, offset=offset)

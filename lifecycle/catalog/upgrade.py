@@ -114,14 +114,20 @@ def upgrade_catalog(url: str, *, now: datetime, scripts: Path | None = None) -> 
     return UpgradeReport(revision_before=before, revision=head, backup=backup)
 
 
-def backup_catalog(url: str, to: Path) -> Path:
+def backup_catalog(url: str, to: Path, *, now: datetime, is_folder: bool = False) -> Path:
     """A sound copy of the catalog as of one moment, while it is in use. Raises UsageError when ``to`` is there.
 
-    ``to`` may be a directory; the copy then has the catalog's name.
+    In a directory (one that is there, or ``is_folder``, which makes it) the copy's name ends in the time, so that a
+    schedule can use one command line for ever.
     """
     path = store.catalog_path(url)
     store.require_file(path)
-    target = to / path.name if to.is_dir() else to
+    if is_folder:
+        try:
+            to.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"backup folder {to}: {error.strerror}", hint="name a folder that can be made") from error
+    target = to / f"{path.name}.{now.astimezone(UTC):%Y%m%dT%H%M%SZ}.bak" if to.is_dir() else to
     if target.exists():
         raise UsageError(f"backup {target} is there already", hint="nothing was overwritten; give another name")
     _back_up(path, target, replace=False)

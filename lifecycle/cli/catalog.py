@@ -52,18 +52,20 @@ def upgrade(call: Invocation, *, form: Form) -> ExitCode:
     return ExitCode.DONE
 
 
-@command.command("backup", examples=("catalog backup --to /mnt/backup", "catalog backup --to ./before-upgrade.db"))
+@command.command("backup", examples=("catalog backup --to /mnt/backup/", "catalog backup --to ./before-upgrade.db"))
 @click.option(
     "--to",
-    type=click.Path(path_type=Path),
     required=True,
-    metavar="FILE|DIR",
-    help="Where the copy goes; nothing is overwritten.",
+    metavar="FILE|DIR/",
+    help="Where the copy goes; in a folder under a name that ends in the time. Nothing is overwritten.",
 )
 @click.pass_obj
-def backup(call: Invocation, *, to: Path) -> ExitCode:
+def backup(call: Invocation, *, to: str) -> ExitCode:
     """Copy the catalog as of one moment, while it may be in use."""
     from lifecycle.catalog.upgrade import backup_catalog
+    from lifecycle.clock import SystemClock
 
-    call.print_lines([f"backup {backup_catalog(read_policy(call).catalog_url, to.absolute())}"])
+    url, now = read_policy(call).catalog_url, SystemClock().now()
+    made = backup_catalog(url, Path(to).absolute(), now=now, is_folder=to.endswith("/"))
+    call.print_lines([f"backup {made}"])
     return ExitCode.DONE

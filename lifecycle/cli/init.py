@@ -64,7 +64,7 @@ def command(
 
     report = wiring.init(
         folder or call.policies or Path("policies"),
-        sources=[source.absolute() for source in sources],
+        sources=[Path(os.path.abspath(source)) for source in sources],
         warm=_absolute(warm or (tiers / "warm" if tiers else None)),
         cold=_absolute(cold or (tiers / "cold" if tiers else None)),
         catalog=_absolute(catalog),
@@ -76,4 +76,4 @@ def command(
 
 
 def _absolute(path: Path | None) -> Path | None:
-    return path.absolute() if path is not None else None
+    return Path(os.path.abspath(path)) if path is not None else None

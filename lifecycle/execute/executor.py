@@ -189,15 +189,14 @@ class BatchExecutor:
 
     def _one_by_one(self, batch: PlannedBatch) -> None:
         """Archives whose members cannot lie in one (``a`` in one, ``a/b`` in the other) move each on its own."""
+        share = batch.segments // len(batch.archive_ids)
         for archive_id in batch.archive_ids:
-            self._begin(replace(batch, kind=ActionKind.TRANSITION, archive_ids=(archive_id,)))
+            self._begin(replace(batch, kind=ActionKind.TRANSITION, archive_ids=(archive_id,), segments=share))
 
     def _packed(self, move: Move, result: PackResult) -> None:
         if result.damage:
-            lease = self._site.lease_of(move.batch.place_id)
-            self._site.journal.quarantine(lease, result.damaged_archive, result.damage)
-            self._site.journal.abandon(lease, move.head.id, Outcome.FAILED, result.damage)
-            raise Damaged(result.damage, hint="it is quarantined: nothing is read from it or removed")
+            self._damaged(move, result)
+            return
         order = commit_move(self._site, move, result)
         tally = Tally(
             stored_bytes=result.size_bytes,
@@ -216,6 +215,20 @@ class BatchExecutor:
             tally.segments, tally.logical_bytes = len(result.members), result.raw_bytes
             tally.freed_bytes = close_repack(self._site, move.head)
         self._finish(move.batch, tally)
+
+    def _damaged(self, move: Move, result: PackResult) -> None:
+        """A source archive is not what was recorded. It is set aside; what else was in the batch goes on alone."""
+        lease = self._site.lease_of(move.batch.place_id)
+        self._site.journal.abandon(lease, move.head.id, Outcome.FAILED, result.damage)
+        if result.damaged_archive:
+            self._site.journal.quarantine(lease, result.damaged_archive, result.damage)
+        others = tuple(archive for archive in move.batch.archive_ids if archive != result.damaged_archive)
+        if len(move.batch.archive_ids) > 1:
+            self._one_by_one(replace(move.batch, archive_ids=others))
+        if len(move.batch.archive_ids) > 1 and not result.damaged_archive:
+            return  # the one that is missing has said so, alone
+        hint = "it is quarantined: it is not moved or removed" if result.damaged_archive else "is the tier whole?"
+        self._failed(move.batch, Damaged(result.damage, hint=hint))
 
     def _released(self, task: _Release, result: ReleaseResult) -> None:
         close_move(self._site, task.head, result)

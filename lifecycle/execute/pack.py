@@ -63,18 +63,21 @@ def run_pack(order: PackOrder) -> PackResult:
 def run_repack(order: RepackOrder) -> PackResult:
     """Store the live members of older archives anew. A source whose bytes are not what was recorded is named in the
     result's ``damage``, and nothing is stored."""
-    damaged = 0
+    damaged, missing = 0, ""
 
     def fill(writer: MemberWriter, added: list[int]) -> None:
-        nonlocal damaged
+        nonlocal damaged, missing
         for source in order.sources:
-            damaged = source.archive_id
+            damaged, missing = source.archive_id, source.key
             _copy_members(writer, source, order.target.threads, added)
         damaged = 0
 
     replaced = tuple(source.key for source in order.sources)
     try:
         return _write_object(order.target, order.batch_id, order.single, replaced, fill, [])
+    except FileNotFoundError:
+        # Not quarantined: it may come back with its tier's backup, and then the move goes on.
+        return replace(_nothing(order.batch_id, ()), damage=f"archive {missing}: the object is not in its tier")
     except Damaged as error:
         if not damaged:  # what we wrote ourselves did not read back
             raise

@@ -52,7 +52,9 @@ def read_marker(root: bytes | str) -> Marker | None:
 
 
 def write_marker(root: bytes | str, marker: Marker) -> None:
-    """Put the marker in place, atomically and durably; a second call replaces it. Makes our folder (0700) if need be.
+    """Put the marker in place, atomically and durably; a second call replaces it. Makes our folder if need be.
+
+    Anybody may read it, since anybody may preview; what we rename away lies below, in a folder of 0700.
 
     Raises PlaceUnavailable, StorageFull. A crash leaves the former marker, and perhaps ``place.json.new``, which the
     next call overwrites.
@@ -94,7 +96,7 @@ def _make_folder(root: bytes) -> None:
     root_fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with contextlib.suppress(FileExistsError):
-            os.mkdir(OUR_FOLDER, 0o700, dir_fd=root_fd)
+            os.mkdir(OUR_FOLDER, 0o755, dir_fd=root_fd)
             os.fsync(root_fd)
     finally:
         os.close(root_fd)
@@ -109,12 +111,12 @@ def _require_ours(root: bytes, folder_fd: int) -> None:
             hint="run as the user who ran lifecycle init there, or give that folder to this user",
         )
     if facts.st_mode & 0o022:
-        os.fchmod(folder_fd, 0o700)
+        os.fchmod(folder_fd, 0o755)
 
 
 def _write_file(folder_fd: int, body: bytes) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(_TEMPORARY, flags, 0o600, dir_fd=folder_fd), "wb") as file:
+    with os.fdopen(os.open(_TEMPORARY, flags, 0o644, dir_fd=folder_fd), "wb") as file:
         file.write(body)
         file.flush()
         os.fsync(file.fileno())

@@ -147,7 +147,7 @@ class LocalTier:
 
     def _temporary_folder(self) -> int:
         fd = os.open(".", DIRECTORY, dir_fd=self._root_fd)
-        for part, mode in ((_OURS, 0o700), (_TEMPORARY, 0o700)):
+        for part, mode in ((_OURS, 0o755), (_TEMPORARY, 0o700)):
             fd = enter(fd, part, mode)
         return fd
 

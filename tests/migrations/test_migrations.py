@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -220,14 +221,17 @@ def test_a_damaged_catalog_is_not_upgraded(path: Path, tmp_path: Path) -> None:
 
 def test_a_backup_is_a_catalog_of_its_own_and_never_overwrites(path: Path, tmp_path: Path) -> None:
     folder = tmp_path / "backups"
-    folder.mkdir()
-    made = backup_catalog(f"sqlite:///{path}", folder)
+    made = backup_catalog(f"sqlite:///{path}", folder, now=NOON, is_folder=True)
     assert counts(made) == counts(path)
-    assert [file.name for file in folder.iterdir()] == ["catalog.db"]
+    backup_catalog(f"sqlite:///{path}", folder, now=NOON + timedelta(days=7))
+    assert sorted(file.name for file in folder.iterdir()) == [
+        "catalog.db.20260301T120000Z.bak",
+        "catalog.db.20260308T120000Z.bak",
+    ]
     with pytest.raises(UsageError, match="is there already"):
-        backup_catalog(f"sqlite:///{path}", folder)
+        backup_catalog(f"sqlite:///{path}", folder, now=NOON)
     with pytest.raises(UsageError, match="cannot be written"):
-        backup_catalog(f"sqlite:///{path}", tmp_path / "nowhere" / "x.bak")
+        backup_catalog(f"sqlite:///{path}", tmp_path / "nowhere" / "x.bak", now=NOON)
 
 
 def test_a_backup_after_a_killed_writer_has_what_was_committed(path: Path, tmp_path: Path) -> None:
@@ -240,7 +244,7 @@ def test_a_backup_after_a_killed_writer_has_what_was_committed(path: Path, tmp_p
     )
     subprocess.run([sys.executable, "-c", code, str(path)], timeout=60)
     assert path.with_name(path.name + "-journal").stat().st_size > 0
-    made = backup_catalog(f"sqlite:///{path}", tmp_path / "copy.db")
+    made = backup_catalog(f"sqlite:///{path}", tmp_path / "copy.db", now=NOON)
     assert counts(made) == before
     with closing(sqlite3.connect(made)) as raw:
         assert raw.execute("SELECT max(problems) FROM segments").fetchone() == (0,)

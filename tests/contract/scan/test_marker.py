@@ -19,11 +19,12 @@ def test_a_marker_comes_back_as_it_was_written(tmp_path: Path) -> None:
     assert read_marker(os.fsencode(tmp_path)) == MARKER
 
 
-def test_our_folder_is_for_us_alone_and_holds_only_the_marker(tmp_path: Path) -> None:
+def test_our_folder_is_written_by_us_alone_and_its_marker_is_read_by_all(tmp_path: Path) -> None:
     write_marker(str(tmp_path), MARKER)
     write_marker(str(tmp_path), MARKER)
     folder = tmp_path / ".lifecycle"
-    assert folder.stat().st_mode & 0o777 == 0o700
+    assert folder.stat().st_mode & 0o777 == 0o755
+    assert (folder / "place.json").stat().st_mode & 0o777 == 0o644
     assert os.listdir(folder) == ["place.json"]
 
 
@@ -82,7 +83,7 @@ def test_a_folder_that_others_may_write_to_is_closed_to_them(tmp_path: Path) -> 
     (tmp_path / ".lifecycle").mkdir()
     (tmp_path / ".lifecycle").chmod(0o777)
     write_marker(str(tmp_path), MARKER)
-    assert (tmp_path / ".lifecycle").stat().st_mode & 0o077 == 0
+    assert (tmp_path / ".lifecycle").stat().st_mode & 0o022 == 0
 
 
 def test_somebody_elses_folder_is_refused(tmp_path: Path) -> None:

@@ -289,7 +289,7 @@ def test_the_mode_is_what_was_asked_for_whatever_the_umask(tier: LocalTier) -> N
 def test_nobody_else_reads_a_temporary(tier: LocalTier) -> None:
     writer = tier.create(KEY, temporary="t", mode=0o666)
     folder = Path(tier.root) / ".lifecycle"
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE((folder / "tmp").stat().st_mode) == 0o700
     assert stat.S_IMODE((folder / "tmp" / "t").stat().st_mode) == 0o600
     writer.abort()
 

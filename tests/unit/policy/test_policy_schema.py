@@ -112,11 +112,11 @@ def test_every_figure_comes_with_its_file_and_line(policy: Policy) -> None:
 def test_a_path_is_explained_by_layout_labels_class_and_figures(policy: Policy) -> None:
     found = explain_path(policy, policy.sources[0], b"prj0421/llama-7/gpu-3/rank_12.log.2.gz")
     assert found.foreign == ""
-    assert (found.layout, found.rotation_base) == ("{node}/rank_{rank}.log", b"rank_12.log")
+    assert (found.layout, found.rotation_base) == ("rank-files", b"rank_12.log")
     assert (found.labels.team, found.labels.job, found.labels.node, found.labels.rank) == (
         "vision",
         "llama-7",
-        "gpu-3",
+        "",
         12,
     )
     assert (found.class_name, str(found.class_rule)) == ("training", str(policy.matches[-1].at))
@@ -126,13 +126,19 @@ def test_a_path_is_explained_by_layout_labels_class_and_figures(policy: Policy) 
     assert {figure.figure: figure.value for figure in found.figures}["expire_after"] == "60d"
 
 
+@pytest.mark.parametrize("folder", [b"error", b"errors", b"eval"])
+def test_the_starter_keeps_the_classes_of_folders(policy: Policy, folder: bytes) -> None:
+    found = explain_path(policy, policy.sources[0], b"nlp/pretrain-7b/" + folder + b"/rank_3.log")
+    assert found.class_name == folder.decode().rstrip("s")
+
+
 @pytest.mark.parametrize(
     ("path", "why"),
     [
         (b"v/j/checkpoints/a.log", "excluded by source logs"),
         (b"v/j/.cache/a.log", "below a hidden folder"),
         (b"v/j/a.log.tmp", "a hidden or temporary name"),
-        (b"v/j/model.pt", "no layout of source logs claims it: {node}/rank_{rank}.log, torchrun, kubernetes"),
+        (b"v/j/model.pt", "no layout of source logs claims it: torchrun, kubernetes"),
     ],
 )
 def test_a_foreign_path_says_why(policy: Policy, path: bytes, why: str) -> None:
