@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).parents[2]
-DAY = 86_400
+from tests.site import Site
+
 AWKWARD = {
     b"vision/job-1/rank_0.log": b"step 1\n" * 50,
     b"vision/job-1/rank\xff.log": b"latin \xe9\n",
@@ -26,30 +25,6 @@ AWKWARD = {
     b"nlp/job-3/big.log": b"".join(b"%09d loss 1.25 lr 0.0001\n" % n for n in range(250_000)),
     b"nlp/job-3/no_newline.log": b"x" * 5_000_000,
 }
-
-
-class Site:
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.logs = os.fsencode(folder / "logs")
-
-    def __call__(self, *arguments: str, code: int = 0) -> str:
-        environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(CHECKOUT)}
-        done = subprocess.run(
-            [sys.executable, "-m", "lifecycle", *arguments], cwd=self.folder, env=environ, capture_output=True,
-            text=True, check=False, timeout=120,
-        )  # fmt: skip
-        assert done.returncode == code, done.stderr
-        return done.stdout
-
-    def write(self, path: bytes, content: bytes, *, days: float, mode: int = 0o640) -> None:
-        file = os.path.join(self.logs, path)
-        os.makedirs(os.path.dirname(file), exist_ok=True)
-        with open(file, "wb") as out:
-            out.write(content)
-        os.chmod(file, mode)
-        at = os.stat(file).st_mtime_ns - int(days * DAY) * 10**9 + 123_456_789
-        os.utime(file, ns=(at, at))
 
 
 def facts(root: bytes) -> dict[bytes, tuple[str, int, int]]:
