@@ -8,6 +8,7 @@ python -m benchmarks --write                 # all, at full size: some 20 minute
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import shutil
 import sys
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from benchmarks import catalogs, files, restoring
 from benchmarks.measure import CHECKOUT, Result
-from benchmarks.table import put_table, render_json, render_line, render_table
+from benchmarks.table import put_table, read_results, render_json, render_line, render_table, together
 
 Benchmark = Callable[..., Iterator[Result]]
 BENCHMARKS: dict[str, Benchmark] = {
@@ -48,7 +49,8 @@ def main() -> None:
     try:
         for name in options.only or BENCHMARKS:
             started = time.monotonic()
-            for row in BENCHMARKS[name](work.resolve(), memory, quick=options.quick, rounds=rounds):
+            for found in BENCHMARKS[name](work.resolve(), memory, quick=options.quick, rounds=rounds):
+                row = dataclasses.replace(found, benchmark=name)
                 results.append(row)
                 print(render_line(row), file=sys.stderr, flush=True)
             print(f"{name}: {time.monotonic() - started:.0f} s with all preparations", file=sys.stderr, flush=True)
@@ -60,7 +62,9 @@ def main() -> None:
     day = f"{datetime.now(UTC):%Y-%m-%d}"
     print(render_json(results, day=day, rounds=rounds))
     if options.write:
-        (CHECKOUT / "benchmarks" / "results.json").write_text(render_json(results, day=day, rounds=rounds) + "\n")
+        file = CHECKOUT / "benchmarks" / "results.json"
+        results = together(read_results(file), results, list(BENCHMARKS))
+        file.write_text(render_json(results, day=day, rounds=rounds) + "\n")
         put_table(CHECKOUT / "docs" / "performance.md", render_table(results, day=day, rounds=rounds))
 
 
@@ -70,7 +74,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=list(BENCHMARKS), help="this one; may be repeated")
     parser.add_argument("--rounds", type=int, help="pairs of which the median counts (5, with --quick 1)")
     parser.add_argument("--work", type=Path, help="where trees and catalogs are kept for the next time")
-    parser.add_argument("--write", action="store_true", help="write benchmarks/results.json and docs/performance.md")
+    parser.add_argument("--write", action="store_true", help="into benchmarks/results.json, docs/performance.md")
     return parser.parse_args()
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from benchmarks.measure import (
     run_timed,
 )
 from benchmarks.world import make_large_files, make_once, make_world, settle, write_policy
+from lifecycle.policy.load import load_policy
 
 NOON = "2026-03-01T12:00:00Z"  # the filler's present
 _POLICY = """\
@@ -57,7 +60,17 @@ def filled(work: Path, segments: int) -> Filled:
         write_policy(root / "policies", policy, TEAMS)
         return root
 
-    return Filled(root=make_once(work / f"filled-{segments}", make))
+    found = Filled(root=make_once(work / f"filled-{segments}", make))
+    _agree(found.root)
+    return found
+
+
+def _agree(root: Path) -> None:
+    """Marks are of the policy that plans: after a change of policy every mark is looked at again, once."""
+    digest = load_policy(root / "policies", environ={}).digest
+    with closing(sqlite3.connect(root / "catalog.db")) as raw, raw:
+        if raw.execute("SELECT 1 FROM marks WHERE policy_digest <> ? LIMIT 1", (digest,)).fetchone():
+            raw.execute("UPDATE marks SET policy_digest = ?", (digest,))
 
 
 def plan_and_audit(work: Path, memory: Path | None, *, quick: bool, rounds: int) -> Iterator[Result]:

@@ -34,6 +34,7 @@ class Result:
     unit: str = "s"
     is_met: bool | None = None
     note: str = ""
+    benchmark: str = ""  # which of them it is of; the runner fills it in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,20 @@ def render_json(results: Sequence[Result], *, day: str, rounds: int) -> str:
     return json.dumps({"day": day, "machine": machine(), "rounds": rounds, "rows": rows}, indent=1, ensure_ascii=False)
 
 
+def read_results(path: Path) -> list[Result]:
+    """What an earlier run wrote; none when there is no such file."""
+    if not path.exists():
+        return []
+    return [Result(**row) for row in json.loads(path.read_text(encoding="utf-8"))["rows"]]
+
+
+def together(before: Sequence[Result], new: Sequence[Result], order: Sequence[str]) -> list[Result]:
+    """Benchmarks that were not run again keep the rows they had."""
+    again = {row.benchmark for row in new}
+    rows = [row for row in before if row.benchmark and row.benchmark not in again] + list(new)
+    return sorted(rows, key=lambda row: order.index(row.benchmark) if row.benchmark in order else len(order))
+
+
 def render_table(results: Sequence[Result], *, day: str, rounds: int) -> str:
     lines = [
         f"{day}, {machine()}; medians of {rounds} pairs.",

@@ -121,7 +121,7 @@ def _write_object(
     try:
         facts = _fill_and_finish(target, out, single, replaces, fill, added)
         if facts is not None:
-            _verify(out.seal(), facts, target.key)
+            _verify(out.seal(), facts, target.key, target.threads)
             out.publish()
     except _GivenUp as error:
         facts = None
@@ -193,9 +193,9 @@ def _fill_and_finish(
         writer.close()
 
 
-def _verify(reader: ObjectReader, facts: ArchiveFacts, name: str) -> None:
+def _verify(reader: ObjectReader, facts: ArchiveFacts, name: str, threads: int) -> None:
     try:
-        verify_archive(reader, facts, name=name)
+        verify_archive(reader, facts, name=name, threads=threads)
     finally:
         reader.close()
 
