@@ -71,7 +71,12 @@ def restore(app: App, selector: Selector, options: RestoreOptions, progress: Pro
     with app.catalog.read() as conn:
         by_id = {place.id: place for place in places(conn)}
     progress.phase("restore")
+    checked: set[int] = set()
     for page in _pages(iter_segments(app.catalog, selector, page=_PAGE)):
+        if options.in_place:
+            for place_id in {segment.place_id for segment in page} - checked:
+                check_marker(app, by_id[place_id])  # an empty mount point would take the files and hide them
+                checked.add(place_id)
         _restore_page(app, page, by_id, options, counts, progress)
     progress.done()
     if not (counts.files or counts.skipped or counts.problems):

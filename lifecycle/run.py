@@ -88,18 +88,29 @@ def _execute(session: Session, site: Site, options: RunOptions, progress: Progre
         )
         executor = BatchExecutor(site, on_done=_Shown(progress, summary), moving=(moving, bytes_moving))
         batches = (batch for batch in plan.batches() if session.may(batch, options))
-        executor.run(_resolved(app, batches) if options.plan_file is not None else batches)
+        executor.run(_still_due(app, batches, session.now) if options.plan_file is not None else batches)
         progress.done()
     return executor
 
 
-def _resolved(app: App, batches: Iterable[PlannedBatch]) -> Iterator[PlannedBatch]:
-    """A plan file's batches with this catalog's ids; what changed since is counted in the batch, and left out of it."""
+def _still_due(app: App, batches: Iterable[PlannedBatch], now: datetime) -> Iterator[PlannedBatch]:
+    """A plan file's batches with this catalog's ids, less what changed since; marks and purges are judged anew, since a
+    job that wrote again after the plan was made keeps its logs. What is left out the executor counts as kept."""
+    ends = (ActionKind.UNMARK, ActionKind.RELEASE, ActionKind.PURGE, ActionKind.MARK)
+    segments, archives = set[tuple[ActionKind, int]](), set[tuple[ActionKind, int]]()
+    for due in iter_batches(CatalogDue(app.catalog), app.policy, now, only=ends):
+        if isinstance(due, PlannedBatch):
+            segments.update((due.kind, member.segment_id) for member in due.members)
+            archives.update((due.kind, archive) for archive in due.archive_ids)
     for batch in batches:
-        if batch.members:
+        members, archive_ids = batch.members, batch.archive_ids
+        if members:
             with app.catalog.read() as conn:
-                batch = replace(batch, members=resolve_members(conn, batch.members))
-        yield batch
+                members = resolve_members(conn, members)
+        if not batch.kind.moves:
+            members = tuple(member for member in members if (batch.kind, member.segment_id) in segments)
+            archive_ids = tuple(archive for archive in archive_ids if (batch.kind, archive) in archives)
+        yield replace(batch, members=members, archive_ids=archive_ids)
 
 
 def _spool(app: App, path: Path, now: datetime, only: frozenset[ActionKind] | None) -> PlanFile:

@@ -51,7 +51,7 @@ from lifecycle.report.json import render_run_line
 from lifecycle.scan.evidence import OpenFiles, files_open_for_writing, probe
 from lifecycle.scan.handles import Root
 from lifecycle.scan.reconcile import ScanFigures, scan_place
-from lifecycle.tiers import open_tier
+from lifecycle.tiers import open_tier, pin
 from lifecycle.units import duration_ns, from_ns, to_ns
 
 _BEHIND_HINT = "the catalog came back from a backup: it scans, searches and restores, and removes nothing there"
@@ -185,6 +185,10 @@ class Session:
                     raise
                 self.held.append(HeldPlace(place=str(opened.place), holder=error.message.partition(" is held by ")[2]))
                 self.opened.remove(opened)
+        for opened in self.opened:
+            if not opened.is_behind:
+                # Before anything is done: a catalog that comes back from a backup of an hour ago is then behind.
+                opened.place = rewrite_marker(self.app, opened.place)
 
     def site(self, engine: LocalEngine, stop: Callable[[], str]) -> Site:
         """What the executor may act on."""
@@ -195,7 +199,8 @@ class Session:
                 continue
             if source is None:
                 spec = tier_spec(place)
-                work = WorkPlace(place=place, lease=opened.lease, spec=spec, writer=open_tier(spec))
+                tier = open_tier(spec)
+                work = WorkPlace(place=place, lease=opened.lease, spec=pin(spec, tier), writer=tier)
             else:
                 mounts = tuple(os.fsencode(mount) for mount in source.mounts)
                 with Root(place.root, mounts=mounts) as root:

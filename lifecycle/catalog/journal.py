@@ -28,7 +28,7 @@ from lifecycle.catalog.copies import (
 from lifecycle.catalog.entries import begin_batch, members_of, set_outcome_of_all, set_outcomes, set_state
 from lifecycle.catalog.events import append_event, copies_digest
 from lifecycle.catalog.lease import Lease
-from lifecycle.catalog.restoring import PutBack, record_put_back
+from lifecycle.catalog.restoring import PutBack, StoredAt, record_put_back, stored_at
 from lifecycle.catalog.segments import segments_by_ids
 from lifecycle.catalog.store import Catalog
 from lifecycle.catalog.usage import RollupDeltas
@@ -83,6 +83,16 @@ class Journal:
         with self._catalog.read() as conn:
             found = {row.id: row for a in archive_ids for row in conn.execute(_LIVE_ARCHIVE, {"archive": a})}
         return [found[archive] for archive in archive_ids if archive in found]
+
+    def archives(self, archive_ids: Iterable[int]) -> list[Row[tuple[object, ...]]]:
+        """(id, place_id, key, size_bytes) of these, whatever their state."""
+        with self._catalog.read() as conn:
+            return [row for a in sorted(archive_ids) for row in conn.execute(_ANY_ARCHIVE, {"archive": a})]
+
+    def stored_at(self, segment_ids: Sequence[int]) -> dict[int, StoredAt]:
+        """Where stored copies lie, by segment id."""
+        with self._catalog.read() as conn:
+            return stored_at(conn, segment_ids)
 
     def recorded_archives(self, archive_ids: Sequence[int]) -> list[Row[tuple[object, ...]]]:
         """(id, key, size_bytes) of those whose removal is recorded and may have happened."""
@@ -333,4 +343,5 @@ _ARCHIVE_MEMBERS = text(
     " ORDER BY s.archive_offset, s.id"
 )
 _LIVE_ARCHIVE = text("SELECT id, key, size_bytes FROM archives WHERE id = :archive AND state = 'live'")
+_ANY_ARCHIVE = text("SELECT id, place_id, key, size_bytes FROM archives WHERE id = :archive")
 _RECORDED_ARCHIVE = text("SELECT id, key, size_bytes FROM archives WHERE id = :archive AND state = 'recorded'")

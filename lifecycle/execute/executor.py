@@ -5,7 +5,7 @@ Chooses nothing and reorders nothing. What one batch meets stays with that batch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
@@ -14,16 +14,19 @@ from typing import Any, Final
 
 from lifecycle.catalog.batches import BatchHead, Intent
 from lifecycle.errors import Consequence, Damaged, ExitCode, LifecycleError, Skipped, StorageFull
+from lifecycle.execute import orders
 from lifecycle.execute.moves import (
     Move,
     begin_move,
+    changed_originals,
     close_move,
     close_repack,
     commit_move,
     original_file,
     release_order,
+    require_readable,
 )
-from lifecycle.execute.orders import PackOrder, PackResult, ReleaseOrder, ReleaseResult
+from lifecycle.execute.orders import PackOrder, PackResult, Refusal, ReleaseOrder, ReleaseResult
 from lifecycle.execute.pack import run_pack, run_repack
 from lifecycle.execute.purge import purge_archives, purge_originals
 from lifecycle.execute.release import run_release
@@ -62,6 +65,7 @@ class _Release:
     batch: PlannedBatch
     head: BatchHead
     sizes: dict[int, tuple[int, int]]  # by segment: content and allocated bytes
+    edited: tuple[int, ...] = ()  # restored files whose content is not what is stored: they stay
 
 
 class BatchExecutor:
@@ -157,15 +161,25 @@ class BatchExecutor:
             for m in site.journal.members(head.id)
             if m.original is Original.SETTLED and m.archive_id is not None and m.ctime_ns >= 0
         ]
-        if not ready:
+        try:
+            require_readable(site, ready)
+        except LifecycleError as error:
+            site.journal.abandon(site.lease_of(batch.place_id), head.id, Outcome.KEPT, error.message)
+            raise
+        files = [original_file(member) for member in ready]
+        edited = changed_originals(site, site.places[batch.place_id], files)
+        files = [file for file in files if file.segment_id not in set(edited)]
+        if not files:
             site.journal.abandon(site.lease_of(batch.place_id), head.id, Outcome.KEPT, "changed since the plan")
             self._finish(batch, Tally(kept=batch.segments))
             return
-        self._submit_release(batch, head, release_order(site, head, [original_file(m) for m in ready]))
+        self._submit_release(batch, head, release_order(site, head, files), edited)
 
-    def _submit_release(self, batch: PlannedBatch, head: BatchHead, order: ReleaseOrder) -> None:
+    def _submit_release(
+        self, batch: PlannedBatch, head: BatchHead, order: ReleaseOrder, edited: Sequence[int] = ()
+    ) -> None:
         sizes = {member.segment_id: (member.size_bytes, member.allocated_bytes) for member in order.members}
-        self._running[self._workers.submit(run_release, order)] = _Release(batch, head, sizes)
+        self._running[self._workers.submit(run_release, order)] = _Release(batch, head, sizes, tuple(edited))
 
     # --- what comes back ----------------------------------------------------------------------------------------
 
@@ -231,6 +245,11 @@ class BatchExecutor:
         self._failed(move.batch, Damaged(result.damage, hint=hint))
 
     def _released(self, task: _Release, result: ReleaseResult) -> None:
+        edited = (
+            Refusal(segment_id=i, trouble=orders.Trouble.CHANGED, detail="edited after its restore")
+            for i in task.edited
+        )
+        result = replace(result, refused=(*result.refused, *edited))
         close_move(self._site, task.head, result)
         gone = (*result.removed, *result.parked)
         tally = Tally(

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Final
 
+from lifecycle.archive import open_archive
 from lifecycle.catalog.batches import BatchHead, Intent, JournalMember, Refused, StoredMember, StoredObject
-from lifecycle.errors import LifecycleError
+from lifecycle.errors import Damaged, LifecycleError, PlaceUnavailable
 from lifecycle.execute.orders import (
     ArchiveTarget,
     OriginalFile,
@@ -26,10 +28,11 @@ from lifecycle.execute.orders import (
     Trouble,
 )
 from lifecycle.execute.readers import mode_for_readers
+from lifecycle.execute.release import has_content
 from lifecycle.execute.site import Site, WorkPlace
 from lifecycle.model import ActionKind, Labels, Original, Outcome, PlannedBatch
 from lifecycle.scan.handles import Root
-from lifecycle.tiers import make_key
+from lifecycle.tiers import make_key, open_tier
 
 _NO_LABELS: Final = Labels()
 PAUSE_NS: Final = 3600 * 10**9  # a member that failed rests for this, then longer
@@ -198,6 +201,7 @@ def release_order(
     members: Sequence[OriginalFile],
     *,
     finish: bool = False,
+    rested: bool = False,
     after_crash: bool = False,
 ) -> ReleaseOrder:
     work = site.places[head.place_id]
@@ -209,8 +213,52 @@ def release_order(
         members=tuple(member._replace(labels=_NO_LABELS) for member in members),
         park=not work.sees_writers,
         finish=finish,
+        rested=rested,
         after_crash=after_crash,
     )
+
+
+def require_copies(site: Site, members: Sequence[JournalMember]) -> None:
+    """Before originals go after a pause: the stored copies that were committed then must still be there.
+
+    Raises PlaceUnavailable when a tier is not reachable, Damaged when an object is gone or has another size.
+    """
+    for archive in site.journal.archives({m.archive_id for m in members if m.archive_id is not None}):
+        work = site.places.get(archive.place_id)
+        if work is None or work.spec is None:
+            raise PlaceUnavailable(f"archive {archive.key}: its tier cannot be reached, so its originals stay")
+        with closing(open_tier(work.spec)) as tier:
+            found = tier.facts(archive.key)
+        if found is None or found.size_bytes != archive.size_bytes:
+            size = "not there" if found is None else f"{found.size_bytes} bytes, {archive.size_bytes} were stored"
+            raise Damaged(f"archive {archive.key} is {size}: its originals stay", hint="is the tier whole?")
+
+
+def require_readable(site: Site, members: Sequence[JournalMember]) -> None:
+    """Before restored originals go for good: the stored copy of each is read and has its digest. Raises as above."""
+    require_copies(site, members)
+    places = site.journal.stored_at([member.segment_id for member in members])
+    for member in members:
+        at = places[member.segment_id]
+        spec = site.places[at.place_id].spec
+        assert spec is not None  # required above
+        with closing(open_tier(spec)) as tier, open_archive(tier.open(at.key), name=at.key) as archive:
+            for _ in archive.read_at(at.offset, member.size_bytes, digest=member.digest, member=member.name):
+                pass
+
+
+def changed_originals(site: Site, place: WorkPlace, members: Sequence[OriginalFile]) -> list[int]:
+    """Restored files whose content is not what is stored: time and size are easily kept by whoever edits."""
+    changed = []
+    with Root(place.place.root, mounts=place.mounts) as root:
+        for member in members:
+            try:
+                is_same = has_content(member, root.directory(member.directory), whole=True)
+            except (OSError, LifecycleError):
+                is_same = True  # the release says what became of it
+            if not is_same:
+                changed.append(member.segment_id)
+    return changed
 
 
 def close_move(site: Site, head: BatchHead, result: ReleaseResult) -> None:
@@ -222,6 +270,8 @@ def close_move(site: Site, head: BatchHead, result: ReleaseResult) -> None:
     refused = [refused_of(refusal, stored=True) for refusal in result.refused]
     if head.action is ActionKind.RELEASE:
         refused = [refusal if refusal.keep_copy else replace(refusal, leave=True) for refusal in refused]
+    # What could not be looked at may be the better of the two copies, or the worse: both stay.
+    refused = [replace(r, leave=True) if r.outcome is Outcome.FAILED and not r.keep_copy else r for r in refused]
     site.journal.close_release(site.lease_of(head.place_id), head, result.removed, result.parked, refused)
 
 

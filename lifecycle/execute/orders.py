@@ -146,6 +146,7 @@ class ReleaseOrder:
     mounts: tuple[bytes, ...] = ()
     members: tuple[OriginalFile, ...]
     park: bool  # writers cannot be seen: leave the renamed file in our folder until ``finish``
+    rested: bool = False  # it waited for release_after: a file whose writers cannot be seen may go
     finish: bool = False  # members are already in our folder (parked long enough, or a crash left them there)
     after_crash: bool = False  # an original may be gone by our own hand, and another file have its name and inode
 

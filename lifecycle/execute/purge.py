@@ -94,6 +94,7 @@ def purge_originals(site: Site, batch: PlannedBatch) -> Tally:
         mounts=work.mounts,
         members=tuple(original_file(m) for m in members),
         park=False,
+        rested=True,  # it was marked and in grace for longer than any release waits,
     )
     result = run_release(order)
     return _close(site, head, members, list(result.removed), [refused_of(r) for r in result.refused])

@@ -26,6 +26,7 @@ from lifecycle.execute.moves import (
     refused_of,
     release_order,
     remove_superseded,
+    require_copies,
 )
 from lifecycle.execute.orders import OriginalFile, ReleaseOrder, ReleaseResult, Trouble
 from lifecycle.execute.putback import STAY, iter_dead_restores
@@ -236,8 +237,10 @@ def _finish(site: Site, head: BatchHead, release_after_ns: int) -> Recovered:
     todo = [m for m in members if m.segment_id not in waiting]
     if not todo and rests and all(m.outcome == Outcome.PARKED for m in rests):
         return Recovered()  # nothing to put right: it waits as it should
+    require_copies(site, todo)
+    rested = site.now_ns - head.created_ns >= release_after_ns
     results = [
-        run_release(release_order(site, head, _files(todo, in_folder), finish=True)),
+        run_release(release_order(site, head, _files(todo, in_folder), finish=True, rested=rested)),
         run_release(release_order(site, head, _files(todo, in_folder, outside=True), after_crash=True)),
     ]
     merged = ReleaseResult(

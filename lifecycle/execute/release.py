@@ -151,7 +151,7 @@ class _Release:
         if found.st_ino != member.inode:
             return Trouble.CHANGED if self._has_moved_on(member) else Trouble.REPLACED
         # A crash may have come after our own unlink, and the next file of that name may have been given its inode.
-        if self._order.after_crash and not _begins_with(member, directory):
+        if self._order.after_crash and not has_content(member, directory):
             return Trouble.REPLACED
         return Trouble.CHANGED
 
@@ -171,11 +171,14 @@ class _Release:
         """Unlink one file of our folder, or give it its name back."""
         name = b"%d" % member.segment_id
         try:
-            found, is_leased = self._look(name, ask_lease=not snapshot.complete)
+            found, writer = self._look(name, ask_lease=not snapshot.complete)
             if not _same(found, member):
                 self._give_back(member, Trouble.CHANGED, _difference(found, member))
-            elif is_leased or (found.st_dev, found.st_ino) in snapshot.identities:
+            elif writer or (found.st_dev, found.st_ino) in snapshot.identities:
                 self._give_back(member, Trouble.OPEN, "a process has it open for writing")
+            elif writer is None and not self._order.rested:
+                # Another user's file: no lease is given, and /proc shows not all. A writer may hold it open.
+                self._parked.append(member.segment_id)
             else:
                 os.unlink(name, dir_fd=self._folder_fd)
                 self._removed.append(member.segment_id)
@@ -185,13 +188,13 @@ class _Release:
         except OSError as error:
             self._give_back(member, Trouble.UNREADABLE, str(error))
 
-    def _look(self, name: bytes, *, ask_lease: bool) -> tuple[os.stat_result, bool]:
-        """Facts of a file in our folder, and whether a lease says that somebody writes to it."""
+    def _look(self, name: bytes, *, ask_lease: bool) -> tuple[os.stat_result, bool | None]:
+        """Facts of a file in our folder, and whether somebody writes to it; None where nothing can tell."""
         if not ask_lease:
             return os.stat(name, dir_fd=self._folder_fd, follow_symlinks=False), False
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self._folder_fd)
         try:
-            return os.fstat(fd), has_writer(fd) is True
+            return os.fstat(fd), has_writer(fd)
         finally:
             os.close(fd)
 
@@ -213,17 +216,21 @@ class _Release:
         return False
 
 
-def _begins_with(member: OriginalFile, directory: int) -> bool:
-    """Whether the file under the name begins with the content that was stored: it is as it was, or grew."""
+def has_content(member: OriginalFile, directory: int, *, whole: bool = False) -> bool:
+    """Whether the file under the name begins with the content that was stored: it is as it was, or grew.
+
+    ``whole``: it must be that content and nothing more.
+    """
     hasher, left = blake3(), member.size_bytes
     fd = os.open(member.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
     try:
         while left and (chunk := os.read(fd, min(left, _CHUNK))):
             hasher.update(chunk)
             left -= len(chunk)
+        grew = whole and os.read(fd, 1) != b""
     finally:
         os.close(fd)
-    return not left and hasher.digest() == member.digest
+    return not left and not grew and hasher.digest() == member.digest
 
 
 def _difference(found: os.stat_result, wanted: OriginalFile) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, Protocol
 
@@ -12,7 +12,7 @@ from lifecycle.ports import TierReader, TierSpec, TierWriter
 from lifecycle.tiers import faulty, local, memory
 from lifecycle.tiers.keys import check_key, make_key
 
-__all__ = ["TIER_KINDS", "Tier", "TierKind", "check_key", "make_key", "open_tier"]
+__all__ = ["TIER_KINDS", "Tier", "TierKind", "check_key", "make_key", "open_tier", "pin"]
 
 
 class Tier(TierReader, TierWriter, Protocol):
@@ -50,3 +50,10 @@ def open_tier(spec: TierSpec) -> Tier:
     if spec.kind not in TIER_KINDS:
         raise UsageError(f"tier kind {spec.kind!r} is not known", hint=f"kinds are {', '.join(TIER_KINDS)}")
     return TIER_KINDS[spec.kind].open(spec)
+
+
+def pin(spec: TierSpec, tier: Tier) -> TierSpec:
+    """The spec of this very place: whoever opens it by path later is refused another one that lies there by then."""
+    if not isinstance(tier, local.LocalTier):
+        return spec
+    return replace(spec, options=(*spec.options, ("identity", "{}:{}".format(*tier.identity))))

@@ -321,6 +321,14 @@ class LocalReader:
 
 
 def open_local(spec: TierSpec) -> LocalTier:
-    if spec.options:
-        raise UsageError(f"tier {spec.root}: a local tier has no option {spec.options[0][0]!r}")
-    return LocalTier(spec.root)
+    """``identity`` in the options is the device and inode that the root must have: a worker opens by path what the run
+    looked at before, and a file system that was unmounted meanwhile leaves an ordinary directory behind."""
+    options = dict(spec.options)
+    identity = options.pop("identity", "")
+    if options:
+        raise UsageError(f"tier {spec.root}: a local tier has no option {next(iter(options))!r}")
+    tier = LocalTier(spec.root)
+    if identity and identity != "{}:{}".format(*tier.identity):
+        tier.close()
+        raise PlaceUnavailable(f"tier {spec.root} is not the directory it was at the start of the run: unmounted?")
+    return tier
