@@ -23,6 +23,7 @@ from lifecycle.catalog.runs import (
     SpaceSample,
     begin_run,
     end_run,
+    latest_now,
     record_policy,
     record_problems,
     record_samples,
@@ -55,6 +56,8 @@ from lifecycle.tiers import open_tier, pin
 from lifecycle.units import duration_ns, from_ns, to_ns
 
 _BEHIND_HINT = "the catalog came back from a backup: it scans, searches and restores, and removes nothing there"
+AHEAD = timedelta(days=30)  # since the latest run that is a day old: a long pause, or a wrong clock
+AGREED = timedelta(days=1)
 BACKWARDS = timedelta(hours=1)  # a clock this far behind an earlier run's stops all removals
 
 
@@ -95,27 +98,42 @@ class Session:
 
     def __enter__(self) -> Session:
         self.now = self.started = self.app.now()
-        clock_ns = self.app.catalog.facts().clock_ns
         now_ns = to_ns(self.now)
+        if not self.is_preview:
+            self._look_at_clock(now_ns)
         with self.app.catalog.write() as conn:
             self.run_id = begin_run(
                 conn, command=self.command, host=self.app.host, pid=os.getpid(), now_ns=now_ns, started_ns=now_ns,
                 policy_digest=self.app.policy.digest,
             )  # fmt: skip
             record_policy(conn, self.app.policy.digest, self.app.policy.files, now_ns=now_ns, run_id=self.run_id)
-        if now_ns < clock_ns - duration_ns(BACKWARDS) and not self.is_preview:
-            self._refuse_removals(from_ns(clock_ns))
         return self
 
-    def _refuse_removals(self, latest: datetime) -> None:
+    def _look_at_clock(self, now_ns: int) -> None:
+        """A clock that jumped stops removals: back, for the run that meets it; ahead, for a day of runs that agree.
+
+        So one run at a wrong time neither removes anything nor blocks those after it. Rehearsals jump on purpose.
+        """
+        with self.app.catalog.read() as conn:
+            last_ns = latest_now(conn)
+            settled_ns = latest_now(conn, at_most_ns=now_ns - duration_ns(AGREED))
+        if last_ns is not None and now_ns < last_ns - duration_ns(BACKWARDS):
+            self._refuse_removals(from_ns(last_ns))
+        elif settled_ns is not None and now_ns - settled_ns > duration_ns(AHEAD) and not self._is_rehearsal():
+            self._refuse_removals(from_ns(settled_ns))
+
+    def _is_rehearsal(self) -> bool:
+        return self.app.catalog.facts().rehearsal
+
+    def _refuse_removals(self, earlier: datetime) -> None:
         self.note(
             "run",
             None,
             "clock",
             Brake(
                 f"the clock says {self.now:%Y-%m-%d %H:%M} and an earlier run was at"
-                f" {latest:%Y-%m-%d %H:%M}: nothing is marked or removed",
-                hint="set the clock right",
+                f" {earlier:%Y-%m-%d %H:%M}: nothing is marked or removed",
+                hint="if the clock is right, the next runs go on: after a jump ahead, those a day from now",
             ),
         )
 
@@ -287,7 +305,7 @@ class Session:
         """Whether this run may carry a planned batch out; places that are not ours today are left for another run."""
         if options.only is not None and batch.kind not in options.only:
             return False
-        if ExitCode.BRAKE in self.codes and not batch.kind.moves:
+        if ExitCode.BRAKE in self.codes and not (batch.kind.moves or batch.kind is ActionKind.UNMARK):
             return False
         return any(opened.place.id == batch.place_id and not opened.is_behind for opened in self.opened)
 

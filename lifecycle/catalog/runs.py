@@ -78,6 +78,16 @@ def end_run(
     conn.exec_driver_sql(bind(conn, sql), (ended_ns, int(exit_code), canonical_json(summary or {}), run_id))
 
 
+def latest_now(conn: Connection, *, at_most_ns: int | None = None) -> int | None:
+    """The ``now`` of the latest run; with ``at_most_ns`` the highest ``now`` of any run up to it. None without one."""
+    if at_most_ns is None:
+        found = conn.exec_driver_sql("SELECT now_ns FROM runs ORDER BY id DESC LIMIT 1").scalar()
+    else:
+        sql = bind(conn, "SELECT max(now_ns) FROM runs WHERE now_ns <= ?")
+        found = conn.exec_driver_sql(sql, (at_most_ns,)).scalar()
+    return None if found is None else int(found)
+
+
 def record_policy(
     conn: Connection, digest: str, files: Sequence[tuple[str, str]], *, now_ns: int, run_id: int | None
 ) -> None:
