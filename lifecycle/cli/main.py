@@ -21,7 +21,7 @@ Exit codes:
   4  a brake
   5  lease held by somebody else
   6  damage
-  7  attention: done, but a limit is still broken
+  7  attention: audit --check found a line that asks for a person
   8  nothing found (ls, explain, restore)"""
 
 

@@ -100,7 +100,7 @@ def print_rich(blocks: Iterable[Block], console: Console) -> None:
 
     for block in blocks:
         if isinstance(block, Line):
-            console.print(Text(block.text, style=_STYLES[block.tone]), soft_wrap=True, highlight=False)
+            console.print(Text(block.text, style=_STYLES[block.tone]), highlight=False)
         else:
             _print_table(block.for_text(), console)
 
@@ -112,6 +112,12 @@ def _print_table(table: Table, console: Console) -> None:
     rows = iter(table.rows)
     is_first = True
     while page := _format_rows(table, rows):
+        if not _fits(page, table, console.width):
+            # Rich would cut figures and drop columns: the plain lines lose nothing, wherever the terminal breaks them.
+            for line in _plain_lines(page, table, with_heading=is_first):
+                console.print(Text(line), soft_wrap=True)
+            is_first = False
+            continue
         rich_table = RichTable(
             box=None,
             pad_edge=False,
@@ -130,3 +136,21 @@ def _print_table(table: Table, console: Console) -> None:
         is_first = False
     if is_first and table.has_heading:
         console.print(Text("  ".join(column.heading for column in table.columns), style="bold"))
+
+
+def _widths(page: list[list[str]], table: Table) -> list[int]:
+    headings = [column.heading if table.has_heading else "" for column in table.columns]
+    return [max(map(len, column)) for column in zip(headings, *page, strict=True)]
+
+
+def _fits(page: list[list[str]], table: Table, width: int) -> bool:
+    widths = _widths(page, table)
+    return sum(widths) + 2 * len(widths) <= width
+
+
+def _plain_lines(page: list[list[str]], table: Table, *, with_heading: bool) -> Iterator[str]:
+    widths = _widths(page, table)
+    if with_heading and table.has_heading:
+        yield _align([column.heading for column in table.columns], widths, table)
+    for cells in page:
+        yield _align(cells, widths, table)
