@@ -43,7 +43,8 @@ def _iter_attention(
             text = f"{place.state}: {place.state_text}" if place.state_text else place.state
             yield Attention(is_urgent=True, subject=place.name, text=text, hint="lifecycle audit --section places")
     if counted.quarantined_archives:
-        text = f"{format_count(counted.quarantined_archives)} damaged, set aside: not moved or removed; restore gives what is whole"
+        count = format_count(counted.quarantined_archives)
+        text = f"{count} damaged, set aside: not moved or removed; restore gives what is whole"
         yield Attention(is_urgent=True, subject="archives", text=text, hint="lifecycle history --problems")
     yield from _run_attention(last, good, now)
     if counted.missing:
