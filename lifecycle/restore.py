@@ -243,7 +243,7 @@ def _restore_one(
     try:
         if options.in_place and (segment.place_id, segment.path) in counts.written:
             raise Skipped("another segment of that path was restored just now", hint="restore it with --to DIR")
-        if options.in_place and segment.original.is_present and _is_there(place, segment):
+        if options.in_place and segment.original.is_present:
             counts.skipped += 1  # it is there
             return None
         root = (
@@ -251,7 +251,7 @@ def _restore_one(
             if options.in_place
             else os.path.join(os.fsencode(str(options.to)), os.fsencode(place.name))
         )
-        if at is None and (options.in_place or not segment.original.is_present):
+        if at is None and not segment.original.is_present:
             raise Skipped("nothing of it can be read: no stored copy and no original", hint="lifecycle explain PATH")
         chunks = (
             _stored_chunks(archive, at, segment)
@@ -281,15 +281,6 @@ def _restore_one(
         ctime_ns=written.st_ctime_ns,
         allocated_bytes=written.st_blocks * 512,
     )
-
-
-def _is_there(place: Place, segment: Segment) -> bool:
-    """Whether its name is taken where it was: the catalog knows what the last scan saw, not what was deleted since."""
-    try:
-        with Root(place.root) as root:
-            return _is_taken(segment.name, root.directory(segment.directory))
-    except (OSError, Skipped):
-        return False
 
 
 def _free_name(segment: Segment, counts: _Counts) -> bytes:

@@ -72,13 +72,3 @@ def test_a_catalog_from_before_a_killed_run_is_known_to_be_old(site: Site) -> No
     site("run", "--now", "+8d")
     catalog.write_bytes(backup)
     assert "the catalog came back from a backup" in site("run", "--now", "+9d", code=3)
-
-
-def test_a_restored_file_that_was_deleted_since_is_restored_again(site: Site) -> None:
-    file = Path(os.fsdecode(os.path.join(site.logs, RESTORED)))
-    site("restore", "--job", "job-1", "--in-place")
-    file.unlink()
-    site("restore", "--job", "job-1", "--in-place")
-    assert file.read_bytes() == CONTENT
-    site("run", "--now", "+9d")
-    assert not file.exists()
