@@ -11,6 +11,7 @@ from pathlib import Path
 
 from benchmarks.measure import MIB, Result
 
+BAR = "\\|"  # a bar inside a cell
 BEGIN, END = "<!-- table: written by make bench -->", "<!-- end of the table -->"
 
 
@@ -44,7 +45,7 @@ def together(before: Sequence[Result], new: Sequence[Result], order: Sequence[st
 
 def render_table(results: Sequence[Result], *, day: str, rounds: int) -> str:
     lines = [
-        f"{day}, {machine()}; medians of {rounds} pairs.",
+        f"{day}, {machine()}; medians of {rounds} pairs, unless a note says otherwise.",
         "",
         "| work | program | peer | ratio | aim | |",
         "| --- | --- | --- | --- | --- | --- |",
@@ -58,7 +59,8 @@ def render_line(row: Result) -> str:
     peer = row.peer if row.theirs is None else f"{row.peer}: {_figure(row.theirs, row.unit)}"
     ratio = "–" if row.ratio is None else f"{row.ratio:.2f}"
     verdict = {True: "met", False: "**missed**", None: ""}[row.is_met]
-    return f"| {row.name} | {_figure(row.ours, row.unit)} | {peer} | {ratio} | {row.aim} | {verdict} |"
+    cells = (row.name, _figure(row.ours, row.unit), peer, ratio, row.aim, verdict)
+    return f"| {' | '.join(cell.replace('|', BAR) for cell in cells)} |"
 
 
 def _figure(value: float | None, unit: str) -> str:
