@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import socket
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -88,8 +88,7 @@ def test_links_and_special_files_are_counted_and_nothing_more(tmp_path: Path) ->
     (base / "loop").symlink_to(base)
     (base / "nowhere").symlink_to("missing")
     os.mkfifo(base / "pipe.log")
-    with socket.socket(socket.AF_UNIX) as made:
-        made.bind(str(base / "s.log"))
+    os.mknod(base / "s.log", stat.S_IFSOCK | 0o600)  # bind() takes 107 bytes of path
     with Root(str(base)) as root:
         walk = Walk(root, Everything())
         folders = list(walk)
