@@ -46,6 +46,7 @@ class Original(StrEnum):
     LOST = "lost"  # missing in three complete scans over seven days
     REPLACED = "replaced"  # its writer truncated or rewrote it; the new content is another segment
     PURGED = "purged"  # removed by us because its retention ended
+    UNCLAIMED = "unclaimed"  # policy no longer takes it for a log: it stays where it is and is nobody's business here
 
     @property
     def is_present(self) -> bool:
@@ -129,6 +130,7 @@ class ReasonCode(StrEnum):
     STAY_OVER = "stay_over"
     UNLISTED_TEAM = "unlisted_team"
     UNKNOWN_CLASS = "unknown_class"  # policy no longer names it
+    RECLASSIFYING = "reclassifying"  # policy's class rules changed, and this place is not gone through yet
     RETENTION_CHANGED = "retention_changed"
     MISSING = "missing"
     QUARANTINED = "quarantined"
@@ -213,6 +215,7 @@ class Segment:
     stay_until_ns: int | None = None
     set_aside_until_ns: int | None = None
     problems: int = 0
+    claimed_class: str | None = None  # policy's, where it keeps shorter than ``class_name`` and is not accepted yet
 
     @property
     def path(self) -> bytes:

@@ -18,6 +18,7 @@ from pathlib import Path
 from lifecycle.app import App
 from lifecycle.catalog.due import CatalogDue
 from lifecycle.catalog.places import places
+from lifecycle.catalog.reclassifying import waiting_changes
 from lifecycle.catalog.resolving import resolve_members
 from lifecycle.catalog.store import copy_for_preview
 from lifecycle.engine.local import LocalEngine
@@ -37,6 +38,7 @@ from lifecycle.report.figures import (
     ScanOnceReport,
     ScanReport,
 )
+from lifecycle.scan.reclassify import unclassified_places
 from lifecycle.session import RunOptions as RunOptions
 from lifecycle.session import Session, make_stopper, stop_signal
 from lifecycle.units import from_ns
@@ -63,6 +65,7 @@ def run_once(app: App, options: RunOptions, progress: Progress) -> RunReport:
             stop = make_stopper(app, options, stopped)
             site = session.site(engine, stop)
             recovery = session.recover(site)
+            session.reclassify(progress, stop)
             scans = session.scan(progress)
             before = tier_usage(app.catalog)  # what the scan found counts as there, not as come during the run
             executor = _execute(session, site, options, progress)
@@ -98,7 +101,8 @@ def _still_due(app: App, batches: Iterable[PlannedBatch], now: datetime) -> Iter
     job that wrote again after the plan was made keeps its logs. What is left out the executor counts as kept."""
     ends = (ActionKind.UNMARK, ActionKind.RELEASE, ActionKind.PURGE, ActionKind.MARK)
     segments, archives = set[tuple[ActionKind, int]](), set[tuple[ActionKind, int]]()
-    for due in iter_batches(CatalogDue(app.catalog), app.policy, now, only=ends):
+    unclassified = unclassified_places(app.catalog, app.policy, app.host)
+    for due in iter_batches(CatalogDue(app.catalog), app.policy, now, only=ends, unclassified=unclassified):
         if isinstance(due, PlannedBatch):
             segments.update((due.kind, member.segment_id) for member in due.members)
             archives.update((due.kind, archive) for archive in due.archive_ids)
@@ -115,7 +119,8 @@ def _still_due(app: App, batches: Iterable[PlannedBatch], now: datetime) -> Iter
 
 def _spool(app: App, path: Path, now: datetime, only: frozenset[ActionKind] | None) -> PlanFile:
     catalog_id = app.catalog.facts().catalog_id
-    items = iter_batches(CatalogDue(app.catalog), app.policy, now, only=only)
+    unclassified = unclassified_places(app.catalog, app.policy, app.host)
+    items = iter_batches(CatalogDue(app.catalog), app.policy, now, only=only, unclassified=unclassified)
     write_plan(path, items, policy=app.policy, catalog_id=catalog_id, now=now)
     return PlanFile(path, policy=app.policy, now=now)
 
@@ -148,6 +153,7 @@ def scan_once(app: App, progress: Progress, options: RunOptions = RunOptions()) 
     """Scan all sources into the catalog; nothing else."""
     with Session(app, "scan") as session:
         session.take_leases(options)
+        session.reclassify(progress)
         scans = session.scan(progress)
         report = ScanOnceReport(
             run_id=session.run_id, now=session.now, started=session.started, ended=app.clock.now(),
@@ -176,6 +182,7 @@ def preview(app: App, options: PreviewOptions, progress: Progress) -> PreviewRep
         with world.catalog.read() as conn:
             roots = tuple((place.id, place.name, place.root) for place in places(conn))
             scanned = min((place.scanned_ns for place in places(conn) if place.scanned_ns is not None), default=None)
+            waiting = tuple(waiting_changes(conn))
         before = tier_usage(world.catalog)
     return PreviewReport(
         summary=plan.summary,
@@ -185,6 +192,7 @@ def preview(app: App, options: PreviewOptions, progress: Progress) -> PreviewRep
         out=options.out,
         root=options.root,
         before=before,
+        waiting=waiting,
         place_roots=roots,
         problems=problems,
         exit_code=worst_exit(codes),
@@ -206,6 +214,7 @@ def _preview_scan(
         if options.root is not None:
             _adopt_places(world)
         session.look_at_places(need_marker=options.root is None)
+        session.reclassify(progress)
         scans = session.scan(progress)
         if options.as_of is not None:
             # If nothing is written until then: what is quiet now will have settled.

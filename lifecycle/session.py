@@ -11,6 +11,7 @@ import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from lifecycle.app import App, check_marker, known_places, rewrite_marker, tier_spec, unknown_places
@@ -51,9 +52,10 @@ from lifecycle.report.figures import (
 from lifecycle.report.json import render_run_line
 from lifecycle.scan.evidence import OpenFiles, files_open_for_writing, probe
 from lifecycle.scan.handles import Root
+from lifecycle.scan.reclassify import reclassify_place
 from lifecycle.scan.reconcile import ScanFigures, scan_place
 from lifecycle.tiers import open_tier, pin
-from lifecycle.units import duration_ns, from_ns, to_ns
+from lifecycle.units import duration_ns, format_count, from_ns, to_ns
 
 _BEHIND_HINT = "the catalog came back from a backup: it scans, searches and restores, and removes nothing there"
 AHEAD = timedelta(days=30)  # since the latest run that is a day old: a long pause, or a wrong clock
@@ -267,6 +269,27 @@ class Session:
             parked=total.parked,
             seconds=self.app.clock.monotonic() - started,
         )
+
+    def reclassify(self, progress: Progress, stop: Callable[[], str] = lambda: "") -> None:
+        """Before the scan, for which a file that policy no longer claims is a stranger's."""
+        for opened in self.opened:
+            if opened.source is None:
+                continue
+            done = reclassify_place(
+                self.app.catalog,
+                opened.place,
+                opened.source,
+                self.app.policy,
+                host=self.app.host,
+                now=self.now,
+                run_id=self.run_id,
+                lease=opened.lease,
+                begin=partial(progress.phase, f"reclassify {opened.place.name}"),
+                progress=progress.advance,
+                stop=stop,
+            )
+            if done.looked_at:
+                progress.done(f"{format_count(done.changed)} changed")
 
     def scan(self, progress: Progress) -> list[ScanReport]:
         reports = []

@@ -19,7 +19,7 @@ from lifecycle.model import ArchiveState, Original, TierName
 
 # Of text, as rows have it: asked once for every file that moves.
 _PRESENT: Final = frozenset(original.value for original in Original if original.is_present)
-_COUNTED_HOT: Final = _PRESENT | {Original.MISSING.value}
+COUNTED_HOT: Final = _PRESENT | {Original.MISSING.value}
 
 
 class Facts(NamedTuple):
@@ -162,7 +162,7 @@ def forget_copies(conn: Connection, facts: Mapping[int, Facts], purged: Sequence
 
 
 def count_hot(deltas: RollupDeltas, fact: Facts, sign: int) -> None:
-    if fact.original in _COUNTED_HOT:
+    if fact.original in COUNTED_HOT:
         deltas.add(
             fact.team_id,
             fact.class_id,

@@ -44,7 +44,7 @@ class Interner:
         if known := self._ids.get(key):
             return known
         columns = ("job_id", "node", "rank", "stream", "attempt", "extra")
-        values = (job_id, labels.node, labels.rank, labels.stream, labels.attempt, _extra_text(labels.extra))
+        values = (job_id, labels.node, labels.rank, labels.stream, labels.attempt, render_extra(labels.extra))
         return self._intern(conn, key, "label_sets", columns, values)
 
     def rule(self, conn: Connection, rule: RuleRef) -> int:
@@ -71,7 +71,8 @@ class Interner:
         return int(found)
 
 
-def _extra_text(extra: tuple[tuple[str, str], ...]) -> str:
+def render_extra(extra: tuple[tuple[str, str], ...]) -> str:
+    """The text of a ``label_sets.extra`` column."""
     return json.dumps([list(pair) for pair in extra], ensure_ascii=False, separators=(",", ":")) if extra else ""
 
 

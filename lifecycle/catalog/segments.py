@@ -37,13 +37,13 @@ from lifecycle.model import (
 PAGE: Final = 2000
 
 # Aliases that conditions may use: s segments, d directories, t teams, c classes, j jobs, l label_sets, r rules,
-# a archives (may be absent), m marks (may be absent).
+# p the class that waits to be accepted, a archives, m marks (may be absent).
 SEGMENT_COLUMNS: Final = """
     s.id, s.place_id, d.path, s.name, t.name, j.name, l.node, l.rank, l.stream, l.attempt, l.extra,
     c.name, r.file, r.line, r.text, s.layout, s.content, s.inode, s.size_bytes, s.mtime_ns,
     s.allocated_bytes, s.ctime_ns, s.mode, s.uid, s.gid, s.last_write_ns, s.first_seen_ns, s.original, s.tier,
     s.archive_id, a.tier, s.stored_bytes, s.digest, s.job_id, j.last_write_ns,
-    m.marked_ns, m.purge_after_ns, s.stay_until_ns, s.set_aside_until_ns, s.problems"""
+    m.marked_ns, m.purge_after_ns, s.stay_until_ns, s.set_aside_until_ns, s.problems, p.name"""
 # CROSS JOIN fixes SQLite's order: the segments lead, the rest are look-ups by id.
 SEGMENT_FROM: Final = """
     FROM segments s
@@ -53,6 +53,7 @@ SEGMENT_FROM: Final = """
     CROSS JOIN jobs j ON j.id = s.job_id
     CROSS JOIN label_sets l ON l.id = s.labels_id
     CROSS JOIN rules r ON r.id = s.rule_id
+    LEFT JOIN classes p ON p.id = s.claimed_class_id
     LEFT JOIN archives a ON a.id = s.archive_id
     LEFT JOIN marks m ON m.segment_id = s.id"""
 SEGMENT_SELECT: Final = f"SELECT {SEGMENT_COLUMNS} {SEGMENT_FROM}"
@@ -96,6 +97,7 @@ def row_to_segment(row: Sequence[Any]) -> Segment:
         stay_until_ns=row[37],
         set_aside_until_ns=row[38],
         problems=row[39],
+        claimed_class=row[40],
     )
 
 

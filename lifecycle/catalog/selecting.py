@@ -18,7 +18,7 @@ from lifecycle.names import parse_name, show_name
 
 EVERYTHING: Final = "1 = 1"
 _PRESENT: Final = "original IN ('open', 'settled', 'missing')"
-_ABSENT: Final = "original IN ('released', 'parked', 'lost', 'replaced', 'purged')"
+_ABSENT: Final = "original IN ('released', 'parked', 'lost', 'replaced', 'purged', 'unclaimed')"
 _MANY_JOBS: Final = 1000  # above, one pass over all segments is cheaper than one look per job
 
 

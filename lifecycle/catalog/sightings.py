@@ -5,7 +5,6 @@ Knows the order in which rows can change without two files ever having one name.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -14,7 +13,7 @@ from sqlalchemy import Connection
 
 from lifecycle.catalog.bulk import bind, insert_rows, insert_rows_returning_ids, select_in, update_rows
 from lifecycle.catalog.events import append_event, members_digest
-from lifecycle.catalog.interning import Interner
+from lifecycle.catalog.interning import Interner, render_extra
 from lifecycle.catalog.lease import Lease
 from lifecycle.catalog.scanning import FolderRef, KnownFile, MissingFile, OpenFile, ScanPage, Sighting
 from lifecycle.catalog.store import Catalog
@@ -240,7 +239,9 @@ class _LabelIds:
         if self._size > _LABEL_LIMIT:
             self.forget()
         self._read(conn, {job for job, _ in rows}.difference(self._jobs))
-        keys = [(job, (said.node, said.rank, said.stream, said.attempt, _extra(said.extra))) for job, said in rows]
+        keys = [
+            (job, (said.node, said.rank, said.stream, said.attempt, render_extra(said.extra))) for job, said in rows
+        ]
         fresh: defaultdict[int, dict[tuple[Any, ...], None]] = defaultdict(dict)
         for job, key in keys:
             if key not in self._jobs[job]:
@@ -260,7 +261,3 @@ class _LabelIds:
         for row in rows:
             self._jobs[row[0]][tuple(row[1:6])] = row[6]
             self._size += 1
-
-
-def _extra(pairs: tuple[tuple[str, str], ...]) -> str:
-    return json.dumps([list(pair) for pair in pairs], ensure_ascii=False, separators=(",", ":")) if pairs else ""

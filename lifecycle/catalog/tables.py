@@ -107,6 +107,16 @@ places = Table(
     UniqueConstraint("kind", "name", "host"),
 )  # fmt: skip
 
+# Whether a place's segments have the class that policy gives them: done_key names the rules that all of them were last
+# judged by. While those of target_key are being applied, segments up to done_id are done.
+classifications = Table(
+    "classifications", metadata,
+    Column("place_id", _Id, ForeignKey("places.id"), primary_key=True, autoincrement=False),
+    Column("done_key", LargeBinary),
+    Column("target_key", LargeBinary),
+    Column("done_id", BigInteger, nullable=False, server_default="0"),
+)  # fmt: skip
+
 # signature: digest over the entries last reconciled; equal means nothing in this folder changed.
 directories = Table(
     "directories", metadata, _id(),
@@ -131,6 +141,7 @@ segments = Table(
     # what it is
     Column("team_id", _Id, ForeignKey("teams.id"), nullable=False),
     Column("class_id", _Id, ForeignKey("classes.id"), nullable=False),
+    Column("claimed_class_id", _Id, ForeignKey("classes.id")),  # policy's, where it keeps shorter and is not accepted
     Column("job_id", _Id, ForeignKey("jobs.id"), nullable=False),
     Column("labels_id", _Id, ForeignKey("label_sets.id"), nullable=False),
     Column("rule_id", _Id, ForeignKey("rules.id"), nullable=False),
@@ -170,7 +181,7 @@ segments = Table(
 )  # fmt: skip
 
 _present = text("original IN ('open', 'settled', 'missing')")
-_absent = text("original IN ('released', 'parked', 'lost', 'replaced', 'purged')")
+_absent = text("original IN ('released', 'parked', 'lost', 'replaced', 'purged', 'unclaimed')")
 _due = text("original = 'settled' AND archive_id IS NULL")
 _live = text("marked = 0 AND tier IS NOT NULL")
 _opening = text("original = 'open'")
@@ -178,6 +189,7 @@ _marked = text("marked = 1")
 _stored = text("archive_id IS NOT NULL")
 _missing = text("original = 'missing'")
 _staying = text("stay_until_ns IS NOT NULL")
+_waiting = text("claimed_class_id IS NOT NULL")
 Index(
     "uq_segments_present_name",
     segments.c.directory_id,
@@ -210,6 +222,7 @@ Index("ix_segments_job_id", segments.c.job_id)  # all of a job, whatever became 
 Index("ix_segments_open", segments.c.place_id, sqlite_where=_opening, postgresql_where=_opening)
 Index("ix_segments_missing", segments.c.place_id, sqlite_where=_missing, postgresql_where=_missing)
 Index("ix_segments_stay", segments.c.place_id, sqlite_where=_staying, postgresql_where=_staying)
+Index("ix_segments_waiting", segments.c.place_id, sqlite_where=_waiting, postgresql_where=_waiting)
 Index("ix_segments_archive", segments.c.archive_id, sqlite_where=_stored, postgresql_where=_stored)
 Index(
     "ix_segments_companion",

@@ -77,4 +77,4 @@ def _gather(app: App, filters: Filters, now: datetime, *, with_due: bool) -> Aud
     report = gather_audit(app.catalog, app.policy, now=now, only=only)
     if not with_due:
         return report
-    return dataclasses.replace(report, due=gather_due(app.catalog, app.policy, now=now, only=only))
+    return dataclasses.replace(report, due=gather_due(app.catalog, app.policy, host=app.host, now=now, only=only))

@@ -1,4 +1,4 @@
-"""``lifecycle policy check|show|explain|schema``."""
+"""``lifecycle policy check|show|explain|accept|schema``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import timedelta
 import click
 
 from lifecycle.cli.command import HouseGroup
-from lifecycle.cli.door import find_policies, read_policy
+from lifecycle.cli.door import find_policies, open_app, read_policy
 from lifecycle.cli.forms import Form, deliver, report_form
 from lifecycle.cli.invocation import Invocation
 from lifecycle.cli.selectors import parse_path
@@ -22,11 +22,12 @@ from lifecycle.errors import ExitCode
         "policy check",
         "policy show",
         "policy explain /lustre/logs/nlp/rlhf-9/rank_3.log --age 9d",
+        'policy accept 3fa9c1 --reason "eval logs were misfiled as error"',
         "policy schema > policy.schema.json",
     ),
 )
 def command() -> None:
-    """Check, show and explain the policy; print its schema."""
+    """Check, show, explain and accept the policy; print its schema."""
 
 
 @command.command("check", examples=("policy check", "--policies ./new policy check"))
@@ -74,6 +75,32 @@ def explain(call: Invocation, *, path: str, age: timedelta | None, form: Form) -
 
     fate = find_fate(read_policy(call), parse_path(path), host=socket.gethostname(), age=age)
     deliver(call, form, blocks=lambda: fold_fate(fate, age), json=lambda: [render_json("lifecycle.fate/1", fate)])
+    return ExitCode.DONE
+
+
+@command.command("accept", examples=('policy accept 3fa9c1 --reason "eval logs were misfiled as error"',))
+@click.argument("digest")
+@click.option("--reason", required=True, metavar="TEXT", help="Why the change is wanted; kept in the catalog.")
+@click.option("--by", "accepted_by", metavar="NAME", help="Who accepts it; the login name if not given.")
+@report_form(has_csv=False, has_out=False)
+@click.pass_obj
+def accept(call: Invocation, *, digest: str, reason: str, accepted_by: str | None, form: Form) -> ExitCode:
+    """Accept that segments get a class that keeps them shorter. DIGEST is the policy's, as plan and audit show it.
+
+    Until then they keep the class they have. The next run carries it out.
+    """
+    import os
+
+    from lifecycle.accept import accept_policy
+    from lifecycle.report.json import render_json
+    from lifecycle.report.policies import fold_acceptance
+
+    who = accepted_by or os.environ.get("USER") or f"uid {os.getuid()}"
+    with open_app(call, read_only=False) as app:
+        done = accept_policy(app, digest, reason=reason, accepted_by=who)
+    deliver(
+        call, form, blocks=lambda: fold_acceptance(done), json=lambda: [render_json("lifecycle.acceptance/1", done)]
+    )
     return ExitCode.DONE
 
 

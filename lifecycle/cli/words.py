@@ -36,7 +36,7 @@ COMMANDS: Final = (
     _row("restore", _FIND, "Bring segments back as files, exactly as they were."),
     _row("init", _SETTLE, "Make a starter policy, the catalog and the markers."),
     _row("scan", _SETTLE, "Bring the catalog up to date with the trees. Moves nothing."),
-    _row("policy", _SETTLE, "Check, show and explain the policy; print its schema."),
+    _row("policy", _SETTLE, "Check, show, explain and accept the policy; print its schema."),
     _row("catalog", _SETTLE, "Status, upgrade and backup of the catalog."),
 )  # fmt: skip
 

@@ -60,7 +60,7 @@ def purge_archives(site: Site, batch: PlannedBatch) -> Tally:
 
 
 def _may_go(site: Site, purge_after_ns: int | None, original: Original) -> bool:
-    gone = original in (Original.RELEASED, Original.REPLACED, Original.LOST, Original.PURGED)
+    gone = original in (Original.RELEASED, Original.REPLACED, Original.LOST, Original.PURGED, Original.UNCLAIMED)
     return purge_after_ns is not None and purge_after_ns <= site.now_ns and gone
 
 

@@ -40,25 +40,40 @@ EVERY_ACTION: Final = frozenset(ActionKind)
 
 
 def iter_batches(
-    source: DueSource, policy: Policy, now: datetime, *, only: Collection[ActionKind] | None = None
+    source: DueSource,
+    policy: Policy,
+    now: datetime,
+    *,
+    only: Collection[ActionKind] | None = None,
+    unclassified: Collection[int] = (),
 ) -> Iterator[PlannedBatch | Kept]:
     """Everything that is due at ``now``, batch by batch in the order of a run, then one ``Kept`` per group.
 
     ``only`` names the actions to plan; None or all of them plan everything. What the others would do is then not
-    looked at, nor counted as kept. A second call with the same inputs gives the same values in the same order.
+    looked at, nor counted as kept. Of places in ``unclassified`` nothing is marked or purged: policy's class rules
+    changed, and their segments were not all judged by them. A second call with the same inputs gives the same values in
+    the same order.
     """
     wanted = EVERY_ACTION if only is None else frozenset(only)
-    for item in _Planner(source, policy, to_ns(now), wanted).run():
+    for item in _Planner(source, policy, to_ns(now), wanted, frozenset(unclassified)).run():
         if isinstance(item, Kept) or item.kind in wanted:
             yield item
 
 
 class _Planner:
-    def __init__(self, source: DueSource, policy: Policy, now_ns: int, wanted: frozenset[ActionKind]) -> None:
+    def __init__(
+        self,
+        source: DueSource,
+        policy: Policy,
+        now_ns: int,
+        wanted: frozenset[ActionKind],
+        unclassified: frozenset[int],
+    ) -> None:
         self._source = source
         self._policy = policy
         self._now_ns = now_ns
         self._wanted = wanted
+        self._unclassified = unclassified
         self._book = FigureBook(policy)
         self._grace_ns = duration_ns(policy.grace)
         self._make = BatchMaker(policy, now_ns)
@@ -131,7 +146,7 @@ class _Planner:
         for candidate in self._source.iter_marked_originals(now_ns=self._now_ns):
             if self._mark_is_wrong(candidate) is not None:
                 continue  # unmarked by this very plan
-            code = purge_blocker(candidate, self._grace_ns, self._now_ns)
+            code = self._purge_blocker(candidate)
             if code is not None:
                 self._keep(candidate, code)
                 continue
@@ -139,6 +154,13 @@ class _Planner:
                 yield self._make.purge_originals(*closed)
         for closed in bins.drain():
             yield self._make.purge_originals(*closed)
+
+    def _purge_blocker(self, candidate: Candidate) -> ReasonCode | None:
+        code = purge_blocker(candidate, self._grace_ns, self._now_ns)
+        return self._class_doubt(candidate) if code is None else code
+
+    def _class_doubt(self, candidate: Candidate) -> ReasonCode | None:
+        return ReasonCode.RECLASSIFYING if candidate.place_id in self._unclassified else None
 
     def _purges_of_archives(self) -> Iterator[PlannedBatch]:
         bins: Bins[PlaceKey, tuple[DueArchive, int]] = Bins()
@@ -159,7 +181,7 @@ class _Planner:
         for member in marks.members:
             if (member.purge_after_ns or self._now_ns + 1) > self._now_ns or self._mark_is_wrong(member) is not None:
                 continue  # its time has not come
-            code = purge_blocker(member, self._grace_ns, self._now_ns)
+            code = self._purge_blocker(member)
             if code is None:
                 ready.append(member)
             else:
@@ -179,7 +201,7 @@ class _Planner:
             for candidate in self._expiring(pair, figures):
                 if retention_blocker(candidate, figures, self._now_ns) is not None:
                     continue  # the source's range may be wider than the rule
-                code = mark_blocker(candidate, figures, self._now_ns)
+                code = mark_blocker(candidate, figures, self._now_ns) or self._class_doubt(candidate)
                 if code is None:
                     for closed in bins.add(_place_key(candidate), candidate):
                         yield self._make.mark(figures, *closed)

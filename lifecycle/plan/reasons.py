@@ -37,6 +37,7 @@ TEXTS: Final[Mapping[ReasonCode, str]] = {
     ReasonCode.UNLISTED_TEAM: "policy does not list its team",
     ReasonCode.RETENTION_CHANGED: "policy keeps it longer than when it was marked: {required}",
     ReasonCode.UNKNOWN_CLASS: "policy no longer has its class",
+    ReasonCode.RECLASSIFYING: "its class is to be looked at again: the class rules changed",
     ReasonCode.MISSING: "its original was not there in the last scan",
     ReasonCode.QUARANTINED: "its archive is damaged and in quarantine",
     ReasonCode.HARD_LINKED: "has more than one name",

@@ -7,10 +7,11 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from lifecycle.catalog.places import Finding, Place
+from lifecycle.catalog.reclassifying import WaitingChange
 from lifecycle.catalog.reporting import CatalogCounters
 from lifecycle.errors import ExitCode
 from lifecycle.report.figures import Attention, RunLine
-from lifecycle.report.runs import EXIT_WORDS, count_of
+from lifecycle.report.runs import EXIT_WORDS, count_of, describe_waiting
 from lifecycle.units import format_count, format_duration
 
 _NO_GOOD_RUN: Final = timedelta(hours=48)  # a nightly run may fail once before a person is called
@@ -20,13 +21,18 @@ def find_attention(
     known: Sequence[Place],
     found: Sequence[Finding],
     counted: CatalogCounters,
+    waiting: Sequence[WaitingChange],
+    policy_digest: str,
     *,
     last: RunLine | None,
     good: RunLine | None,
     now: datetime,
 ) -> tuple[Attention, ...]:
     """The urgent ones first; otherwise in the order in which one would look."""
-    lines = _iter_attention(known, found, counted, last, good, now)
+    lines = (
+        *_iter_attention(known, found, counted, last, good, now),
+        *_iter_waiting(waiting, policy_digest),
+    )
     return tuple(sorted(lines, key=lambda line: not line.is_urgent))
 
 
@@ -58,6 +64,12 @@ def _iter_attention(
             name = next((place.name for place in known if place.id == finding.place_id), "")
             text = f"{format_count(finding.files)} not readable: {finding.detail or finding.example}"
             yield Attention(is_urgent=False, subject=name, text=text, hint="lifecycle audit --section findings")
+
+
+def _iter_waiting(waiting: Sequence[WaitingChange], policy_digest: str) -> Iterator[Attention]:
+    for change in waiting:
+        hint = f'lifecycle policy accept {policy_digest[:6]} --reason "…"'
+        yield Attention(is_urgent=False, subject="policy", text=describe_waiting(change), hint=hint)
 
 
 def _run_attention(last: RunLine | None, good: RunLine | None, now: datetime) -> Iterator[Attention]:

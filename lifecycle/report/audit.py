@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from lifecycle.catalog.places import Finding, Place, findings, places
+from lifecycle.catalog.reclassifying import waiting_changes
 from lifecycle.catalog.reporting import (
     CatalogCounters,
     Space,
@@ -44,6 +45,7 @@ from lifecycle.report.figures import (
 from lifecycle.report.plans import due_line
 from lifecycle.report.screen import is_good
 from lifecycle.report.summaries import make_run_line, read_summary
+from lifecycle.scan.reclassify import unclassified_places
 from lifecycle.units import from_ns
 
 _RUNS: Final = 1000  # looked back on for the last good run and for what was purged
@@ -88,6 +90,7 @@ def gather_audit(catalog: Catalog, policy: Policy, *, now: datetime, only: Audit
         records = list_runs(conn, limit=_RUNS)
         problems = count_problems(conn, [record.id for record in records[:50]])
         known, found, space = places(conn), findings(conn), newest_space(conn)
+        waiting = waiting_changes(conn)
         names = [] if only.is_everything else sorted({row.team or "" for row in usage})
         classes = [] if only.is_everything else sorted({row.class_name or "" for row in usage})
         archives = count_live_archives(conn, teams=names, classes=classes)
@@ -102,7 +105,7 @@ def gather_audit(catalog: Catalog, policy: Policy, *, now: datetime, only: Audit
         policy_digest=policy.digest,
         last_run=last,
         last_good_run=good,
-        attention=find_attention(known, found, counted, last=last, good=good, now=now),
+        attention=find_attention(known, found, counted, waiting, policy.digest, last=last, good=good, now=now),
         tiers=tiers,
         total=_total(tiers),
         counters=_counters(counted, found, usage, policy),
@@ -128,13 +131,14 @@ def tier_usage(catalog: Catalog) -> tuple[TierUsage, ...]:
 
 
 def gather_due(
-    catalog: Catalog, policy: Policy, *, now: datetime, only: AuditFilter = EVERYTHING
+    catalog: Catalog, policy: Policy, *, host: str, now: datetime, only: AuditFilter = EVERYTHING
 ) -> tuple[DueLine, ...]:
     """What the next run would do, from the last scan. Costs a plan."""
     from lifecycle.catalog.due import CatalogDue
 
     tally = PlanTally(policy, plan_id="", now=now)
-    for item in iter_batches(CatalogDue(catalog), policy, now):
+    unclassified = unclassified_places(catalog, policy, host)
+    for item in iter_batches(CatalogDue(catalog), policy, now, unclassified=unclassified):
         tier = item.tier if isinstance(item, Kept) else item.tier_from
         if only.takes(UsageRow(team=item.team, class_name=item.class_name, tier=tier, usage=Usage())):
             tally.add(item)

@@ -40,6 +40,7 @@ def describe_segment(segment: Segment) -> str:
         f"segment {segment.id}",
         place,
         f"class {segment.class_name} ({rule}{f', {rule.text}' if rule.text else ''})",
+        *([f"{segment.claimed_class} once that is accepted"] if segment.claimed_class else ()),
         f"{format_size(segment.size_bytes)}, layout {segment.layout}",
         _age_words(segment),
         _where_words(segment),

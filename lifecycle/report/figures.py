@@ -16,6 +16,7 @@ from lifecycle.errors import ExitCode
 from lifecycle.model import ActionKind, Kept, PlannedBatch, TierName, Usage
 
 if TYPE_CHECKING:
+    from lifecycle.catalog.reclassifying import WaitingChange
     from lifecycle.plan.plan import PlanSummary
 
 
@@ -175,9 +176,20 @@ class PreviewReport:
     out: Path | None = None  # the plan file that was written
     root: Path | None = None  # the tree that was looked at without a catalog
     before: tuple[TierUsage, ...] = ()
+    waiting: tuple[WaitingChange, ...] = ()  # changes of class that would keep shorter, not accepted yet
     place_roots: tuple[tuple[int, str, str], ...] = ()  # (place id, name, root) for showing members' paths
     problems: tuple[ProblemLine, ...] = ()  # what could not be looked at
     exit_code: ExitCode = ExitCode.DONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptanceReport:
+    """``policy accept``: what was accepted. Nothing was recorded where nothing waited for it."""
+
+    policy_digest: str
+    reason: str
+    accepted_by: str
+    changes: tuple[WaitingChange, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
+from lifecycle.catalog.reclassifying import WaitingChange
 from lifecycle.model import Kept, PlannedBatch, TierName
 from lifecycle.names import show_name
 from lifecycle.plan.plan import PlanLine
 from lifecycle.plan.reasons import render_reason
 from lifecycle.report.blocks import Block, Cell, CellKind, Column, Line, Table, Tone
 from lifecycle.report.figures import DueLine, PreviewReport, ScanReport
-from lifecycle.report.runs import count_of, iter_problem_lines
+from lifecycle.report.runs import count_of, describe_waiting, iter_problem_lines
 from lifecycle.units import format_count, format_duration, format_instant, format_size, from_ns
 
 _PLAN_COLUMNS: Final = (
@@ -38,7 +39,17 @@ def fold_preview(report: PreviewReport, *, now: datetime) -> Iterator[Block]:
     if summary.is_empty:
         yield Line(text="nothing is due", tone=Tone.GOOD)
     yield from _totals(report)
+    yield from iter_waiting_lines(report.waiting, summary.policy_digest)
     yield Line(text=_next(report), tone=Tone.QUIET)
+
+
+def iter_waiting_lines(waiting: Iterable[WaitingChange], policy_digest: str) -> Iterator[Line]:
+    """What keeps its class until a person accepts one that keeps shorter, and how that is done."""
+    changes = list(waiting)
+    for change in changes:
+        yield Line(text=f"kept as they are: {describe_waiting(change)}", tone=Tone.WARNING)
+    if changes:
+        yield Line(text=f'to accept it: lifecycle policy accept {policy_digest[:6]} --reason "…"', tone=Tone.QUIET)
 
 
 def table_of_plan(lines: Iterable[PlanLine]) -> Table:

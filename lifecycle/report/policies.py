@@ -13,7 +13,8 @@ from lifecycle.names import show_name
 from lifecycle.policy.effective import PathExplanation, effective_policy, explain_path
 from lifecycle.policy.rules import ClassRule, Policy, SourceRule
 from lifecycle.report.blocks import Block, Cell, Column, Line, Table, Tone
-from lifecycle.report.runs import count_of
+from lifecycle.report.figures import AcceptanceReport
+from lifecycle.report.runs import count_of, describe_waiting
 from lifecycle.units import format_limit, format_size
 
 
@@ -29,6 +30,16 @@ def fold_checked(policy: Policy, directory: str) -> Iterator[Block]:
     )
     yield Line(text=f"policy {policy.digest[:6]} holds: {', '.join(parts)}", tone=Tone.GOOD)
     yield Line(text=f"{directory}: {files}", tone=Tone.QUIET)
+
+
+def fold_acceptance(done: AcceptanceReport) -> Iterator[Block]:
+    """``policy accept``: the figures, and who wanted it why."""
+    if not done.changes:
+        yield Line(text=f"policy {done.policy_digest[:6]}: nothing waits to be accepted", tone=Tone.GOOD)
+        return
+    for change in done.changes:
+        yield Line(text=describe_waiting(change))
+    yield Line(text=f"accepted by {done.accepted_by}: {done.reason}; the next run carries it out", tone=Tone.GOOD)
 
 
 def fold_policy(policy: Policy) -> Iterator[Block]:

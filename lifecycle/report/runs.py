@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, assert_never
 
+from lifecycle.catalog.reclassifying import WaitingChange
 from lifecycle.errors import ExitCode
 from lifecycle.model import ActionKind
 from lifecycle.report.blocks import Block, Cell, CellKind, Column, Line, Table, Tone
@@ -40,6 +41,12 @@ _PHASE_COLUMNS: Final = (
 def count_of(count: int, noun: str, plural: str = "") -> str:
     """``1 file``, ``2,112 files``."""
     return f"{format_count(count)} {noun if count == 1 else plural or noun + 's'}"
+
+
+def describe_waiting(change: WaitingChange) -> str:
+    """A change of class that would keep shorter."""
+    size = f"{count_of(change.segments, 'segment')} ({format_size(change.logical_bytes)})"
+    return f"{change.team}: {size} of class {change.from_class}, which policy now calls {change.to_class}"
 
 
 def fold_run(report: RunReport) -> Iterator[Block]:

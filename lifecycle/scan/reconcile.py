@@ -11,9 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from blake3 import blake3
-
-from lifecycle import __version__
 from lifecycle.catalog.lease import Lease
 from lifecycle.catalog.places import Finding, Place, record_findings, record_scan, set_place_state
 from lifecycle.catalog.scanning import count_files
@@ -30,6 +27,7 @@ from lifecycle.scan.absence import count_absent, count_again, record_missing
 from lifecycle.scan.evidence import OpenFiles, files_open_for_writing
 from lifecycle.scan.handles import Root
 from lifecycle.scan.marker import Marker, read_marker
+from lifecycle.scan.reclassify import claims_key
 from lifecycle.scan.tree import TreeScan
 from lifecycle.scan.walk import Walk
 from lifecycle.units import duration_ns, format_count, to_ns
@@ -99,7 +97,7 @@ def scan_place(
         figures = _unavailable(catalog, place, run_id, to_ns(now), lease, error)
     else:
         with root:
-            walk = Walk(root, SourceLayouts(policy, source, host), _claim_key(policy, source, host))
+            walk = Walk(root, SourceLayouts(policy, source, host), claims_key(policy, source, host))
             writer = ScanWriter(catalog, place.id, now_ns=to_ns(now), run_id=run_id, lease=lease)
             scan = TreeScan(
                 catalog,
@@ -142,15 +140,6 @@ def _check_marker(catalog: Catalog, place: Place, marker: Marker | None) -> bool
             hint="another tree is mounted there, or another catalog owns it; nothing was scanned",
         )
     return marker.generation > place.generation
-
-
-def _claim_key(policy: Policy, source: SourceRule, host: str) -> bytes:
-    """What decides which files are ours: once it changes, every folder is compared again."""
-    parts = (
-        __version__, host, source.under, source.layouts, source.exclude, source.mounts, sorted(source.labels.items()),
-        sorted(policy.aliases.items()), policy.matches,
-    )  # fmt: skip
-    return blake3(repr(parts).encode("utf-8", "surrogatepass")).digest(length=16)
 
 
 def _once(read: Callable[[], OpenFiles]) -> Callable[[], OpenFiles]:

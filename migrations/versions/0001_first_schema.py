@@ -146,6 +146,16 @@ def upgrade() -> None:
     _create_partial_index("ix_batches_unfinished", "batches", ["state"], "state IN ('intended', 'stored', 'committed')")
 
     op.create_table(
+        "classifications",
+        sa.Column("place_id", _id(), autoincrement=False, nullable=False),
+        sa.Column("done_key", sa.LargeBinary()),
+        sa.Column("target_key", sa.LargeBinary()),
+        sa.Column("done_id", sa.BigInteger(), server_default="0", nullable=False),
+        sa.ForeignKeyConstraint(["place_id"], ["places.id"], name="fk_classifications_place_id_places"),
+        sa.PrimaryKeyConstraint("place_id", name="pk_classifications"),
+    )
+
+    op.create_table(
         "directories",
         sa.Column("id", _id(), autoincrement=True, nullable=False),
         sa.Column("place_id", _id(), nullable=False),
@@ -362,6 +372,7 @@ def upgrade() -> None:
         sa.Column("name", sa.LargeBinary(), nullable=False),
         sa.Column("team_id", _id(), nullable=False),
         sa.Column("class_id", _id(), nullable=False),
+        sa.Column("claimed_class_id", _id()),
         sa.Column("job_id", _id(), nullable=False),
         sa.Column("labels_id", _id(), nullable=False),
         sa.Column("rule_id", _id(), nullable=False),
@@ -396,6 +407,7 @@ def upgrade() -> None:
         sa.Column("problems", sa.Integer(), server_default="0", nullable=False),
         sa.Column("companion_of", _id()),
         sa.ForeignKeyConstraint(["archive_id"], ["archives.id"], name="fk_segments_archive_id_archives"),
+        sa.ForeignKeyConstraint(["claimed_class_id"], ["classes.id"], name="fk_segments_claimed_class_id_classes"),
         sa.ForeignKeyConstraint(["class_id"], ["classes.id"], name="fk_segments_class_id_classes"),
         sa.ForeignKeyConstraint(["companion_of"], ["segments.id"], name="fk_segments_companion_of_segments"),
         sa.ForeignKeyConstraint(["directory_id"], ["directories.id"], name="fk_segments_directory_id_directories"),
@@ -410,7 +422,7 @@ def upgrade() -> None:
         "ix_segments_absent",
         "segments",
         ["directory_id"],
-        "original IN ('released', 'parked', 'lost', 'replaced', 'purged')",
+        "original IN ('released', 'parked', 'lost', 'replaced', 'purged', 'unclaimed')",
     )
     _create_partial_index("ix_segments_archive", "segments", ["archive_id"], "archive_id IS NOT NULL")
     _create_partial_index("ix_segments_companion", "segments", ["companion_of"], "companion_of IS NOT NULL")
@@ -432,6 +444,7 @@ def upgrade() -> None:
     _create_partial_index("ix_segments_missing", "segments", ["place_id"], "original = 'missing'")
     _create_partial_index("ix_segments_open", "segments", ["place_id"], "original = 'open'")
     _create_partial_index("ix_segments_stay", "segments", ["place_id"], "stay_until_ns IS NOT NULL")
+    _create_partial_index("ix_segments_waiting", "segments", ["place_id"], "claimed_class_id IS NOT NULL")
     _create_partial_index(
         "uq_segments_present_name",
         "segments",

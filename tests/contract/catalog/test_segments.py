@@ -149,7 +149,7 @@ def test_looking_up_a_path_uses_indexes_only(catalog: Catalog) -> None:
         plans = [
             row[3]
             for condition in ("original IN ('open', 'settled', 'missing')",
-                              "original IN ('released', 'parked', 'lost', 'replaced', 'purged')")
+                              "original IN ('released', 'parked', 'lost', 'replaced', 'purged', 'unclaimed')")
             for row in conn.exec_driver_sql(
                 f"EXPLAIN QUERY PLAN SELECT id FROM segments WHERE directory_id = 1 AND name = x'00' AND {condition}"
             )
