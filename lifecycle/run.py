@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from lifecycle.acting import make_report, make_stopper, may, open_site, recover
 from lifecycle.app import App
 from lifecycle.catalog.due import CatalogDue
 from lifecycle.catalog.places import places
@@ -35,12 +36,11 @@ from lifecycle.report.figures import (
     ProblemLine,
     Progress,
     RunReport,
-    ScanOnceReport,
     ScanReport,
 )
 from lifecycle.scan.reclassify import unclassified_places
 from lifecycle.session import RunOptions as RunOptions
-from lifecycle.session import Session, make_stopper, stop_signal
+from lifecycle.session import Session, stop_signal
 from lifecycle.units import from_ns
 
 
@@ -63,13 +63,13 @@ def run_once(app: App, options: RunOptions, progress: Progress) -> RunReport:
         session.take_leases(options)
         with LocalEngine() as engine, stop_signal() as stopped:
             stop = make_stopper(app, options, stopped)
-            site = session.site(engine, stop)
-            recovery = session.recover(site)
+            site = open_site(session, engine, stop)
+            recovery = recover(session, site)
             session.reclassify(progress, stop)
             scans = session.scan(progress)
             before = tier_usage(app.catalog)  # what the scan found counts as there, not as come during the run
             executor = _execute(session, site, options, progress)
-        report = session.report(before=before, recovery=recovery, scans=scans, executor=executor)
+        report = make_report(session, before=before, recovery=recovery, scans=scans, executor=executor)
         session.record(report)
     return report
 
@@ -90,7 +90,7 @@ def _execute(session: Session, site: Site, options: RunOptions, progress: Progre
             line.logical_bytes for line in summary.lines if line.action in (ActionKind.TRANSITION, ActionKind.MERGE)
         )
         executor = BatchExecutor(site, on_done=_Shown(progress, summary), moving=(moving, bytes_moving))
-        batches = (batch for batch in plan.batches() if session.may(batch, options))
+        batches = (batch for batch in plan.batches() if may(session, batch, options))
         executor.run(_still_due(app, batches, session.now) if options.plan_file is not None else batches)
         progress.done()
     return executor
@@ -144,24 +144,6 @@ class _Shown:
             )
             self._progress.phase(phase, total)
         self._progress.advance(segments, size_bytes)
-
-
-# --- scan ---------------------------------------------------------------------------------------------------------
-
-
-def scan_once(app: App, progress: Progress, options: RunOptions = RunOptions()) -> ScanOnceReport:
-    """Scan all sources into the catalog; nothing else."""
-    with Session(app, "scan") as session:
-        session.take_leases(options)
-        session.reclassify(progress)
-        scans = session.scan(progress)
-        report = ScanOnceReport(
-            run_id=session.run_id, now=session.now, started=session.started, ended=app.clock.now(),
-            exit_code=worst_exit(session.codes), scans=tuple(scans), held_places=tuple(session.held),
-            problem_count=len(session.problems), problems=tuple(session.problem_lines()[:50]),
-        )  # fmt: skip
-        session.record(report)
-    return report
 
 
 # --- preview ------------------------------------------------------------------------------------------------------

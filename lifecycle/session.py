@@ -14,9 +14,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from lifecycle.app import App, check_marker, known_places, rewrite_marker, tier_spec, unknown_places
-from lifecycle.catalog.expiry import Expiry
-from lifecycle.catalog.journal import Journal
+from lifecycle.app import App, check_marker, known_places, rewrite_marker, unknown_places
 from lifecycle.catalog.lease import Lease, take_lease
 from lifecycle.catalog.places import Place, place_by_id, set_place_root, set_place_state
 from lifecycle.catalog.runs import (
@@ -30,31 +28,21 @@ from lifecycle.catalog.runs import (
     record_samples,
     record_space,
 )
-from lifecycle.engine.local import LocalEngine
-from lifecycle.errors import Brake, Consequence, ExitCode, LeaseHeld, LifecycleError, PlaceUnavailable, worst_exit
-from lifecycle.execute.executor import BatchExecutor
-from lifecycle.execute.recovery import Recovered, recover_place
-from lifecycle.execute.site import Site, WorkPlace
-from lifecycle.model import ActionKind, PlaceKind, PlannedBatch
+from lifecycle.errors import Brake, Consequence, ExitCode, LeaseHeld, LifecycleError, PlaceUnavailable
+from lifecycle.model import ActionKind, PlaceKind
 from lifecycle.policy.rules import SourceRule
-from lifecycle.report.audit import tier_usage
 from lifecycle.report.figures import (
     HeldPlace,
-    PhaseReport,
     ProblemLine,
     Progress,
-    RecoveryReport,
     RunReport,
     ScanOnceReport,
     ScanReport,
-    TierUsage,
 )
 from lifecycle.report.json import render_run_line
-from lifecycle.scan.evidence import OpenFiles, files_open_for_writing, probe
-from lifecycle.scan.handles import Root
+from lifecycle.scan.evidence import OpenFiles, files_open_for_writing
 from lifecycle.scan.reclassify import reclassify_place
 from lifecycle.scan.reconcile import ScanFigures, scan_place
-from lifecycle.tiers import open_tier, pin
 from lifecycle.units import duration_ns, format_count, from_ns, to_ns
 
 _BEHIND_HINT = "the catalog came back from a backup: it scans, searches and restores, and removes nothing there"
@@ -210,65 +198,13 @@ class Session:
                 # Before anything is done: a catalog that comes back from a backup of an hour ago is then behind.
                 opened.place = rewrite_marker(self.app, opened.place)
 
-    def site(self, engine: LocalEngine, stop: Callable[[], str]) -> Site:
-        """What the executor may act on."""
-        works = {}
-        for opened in self.opened:
-            place, source = opened.place, opened.source
-            if opened.is_behind:
-                continue
-            if source is None:
-                spec = tier_spec(place)
-                tier = open_tier(spec)
-                work = WorkPlace(place=place, lease=opened.lease, spec=pin(spec, tier), writer=tier)
-            else:
-                mounts = tuple(os.fsencode(mount) for mount in source.mounts)
-                with Root(place.root, mounts=mounts) as root:
-                    sees = probe(root, self._look_at_proc()).sees_writers
-                work = WorkPlace(place=place, lease=opened.lease, mounts=mounts, sees_writers=sees)
-            works[place.id] = work
-        return Site(
-            journal=Journal(self.app.catalog, self.run_id, to_ns(self.now)),
-            expiry=Expiry(self.app.catalog, self.run_id, to_ns(self.now)),
-            policy=self.app.policy,
-            catalog_id=self.app.catalog.facts().catalog_id,
-            now_ns=to_ns(self.now),
-            places=works,
-            pool=engine.pool,
-            inline=engine.inline,
-            workers=engine.workers,
-            stop=stop,
-            monotonic=self.app.clock.monotonic,
-        )
-
-    def _look_at_proc(self) -> OpenFiles:
+    def look_at_proc(self) -> OpenFiles:
         """One look for the whole run: it costs as many system calls as there are open files on the host."""
         if self._open_files is None:
             self._open_files = files_open_for_writing()
         return self._open_files
 
     # --- steps
-
-    def recover(self, site: Site) -> RecoveryReport:
-        started, total = self.app.clock.monotonic(), Recovered()
-        for opened in self.opened:
-            if opened.is_behind:
-                continue
-            release_after = opened.source.release_after if opened.source is not None else timedelta(0)
-            recovered, errors = recover_place(
-                site, site.places[opened.place.id], release_after_ns=duration_ns(release_after)
-            )
-            total.add(recovered)
-            for error in errors:
-                self.note("recover", opened.place.id, "", error)
-        return RecoveryReport(
-            batches=total.batches,
-            finished=total.finished,
-            adopted=total.adopted,
-            undone=total.undone,
-            parked=total.parked,
-            seconds=self.app.clock.monotonic() - started,
-        )
 
     def reclassify(self, progress: Progress, stop: Callable[[], str] = lambda: "") -> None:
         """Before the scan, for which a file that policy no longer claims is a stranger's."""
@@ -308,7 +244,7 @@ class Session:
                     run_id=self.run_id,
                     lease=opened.lease,
                     clock=self.app.clock,
-                    open_files=self._look_at_proc,
+                    open_files=self.look_at_proc,
                     progress=progress.advance,
                 )
             except LifecycleError as error:
@@ -323,14 +259,6 @@ class Session:
             reports.append(_scan_report(opened.place, figures))
             progress.done()
         return reports
-
-    def may(self, batch: PlannedBatch, options: RunOptions) -> bool:
-        """Whether this run may carry a planned batch out; places that are not ours today are left for another run."""
-        if options.only is not None and batch.kind not in options.only:
-            return False
-        if ExitCode.BRAKE in self.codes and not (batch.kind.moves or batch.kind is ActionKind.UNMARK):
-            return False
-        return any(opened.place.id == batch.place_id and not opened.is_behind for opened in self.opened)
 
     # --- the end
 
@@ -352,56 +280,6 @@ class Session:
             )
             for p in self.problems
         ]
-
-    def report(
-        self,
-        *,
-        before: tuple[TierUsage, ...],
-        recovery: RecoveryReport,
-        scans: list[ScanReport],
-        executor: BatchExecutor,
-    ) -> RunReport:
-        for trouble in executor.troubles:
-            self.note(trouble.phase, trouble.place_id, trouble.subject, trouble.error)
-        phases = tuple(
-            PhaseReport(
-                action=action,
-                tier_from=tier_from,
-                tier_to=tier_to,
-                planned_segments=tally.planned.segments,
-                planned_bytes=tally.planned.stored_bytes,
-                segments=tally.done.segments,
-                logical_bytes=tally.done.logical_bytes,
-                stored_bytes=tally.done.stored_bytes,
-                freed_bytes=tally.done.freed_bytes,
-                archives=tally.done.archives,
-                parked=tally.parked,
-                kept=tally.done.kept,
-                failed=tally.done.failed,
-                seconds=tally.seconds,
-            )
-            for (action, tier_from, tier_to), tally in executor.tallies.items()
-        )
-        return RunReport(
-            run_id=self.run_id,
-            host=self.app.host,
-            now=self.now,
-            started=self.started,
-            ended=self.app.clock.now(),
-            policy_digest=self.app.policy.digest,
-            rehearsal=self.app.catalog.facts().rehearsal,
-            exit_code=worst_exit(self.codes),
-            recovery=recovery,
-            scans=tuple(scans),
-            phases=phases,
-            before=before,
-            after=tier_usage(self.app.catalog),
-            held_places=tuple(self.held),
-            stopped=executor.stopped,
-            left_segments=executor.left_segments,
-            problem_count=len(self.problems),
-            problems=tuple(self.problem_lines()[:50]),
-        )
 
     def record(self, report: RunReport | ScanOnceReport) -> None:
         """The run's row, samples and problems, then the markers: they say that everything above is durable."""
@@ -459,20 +337,6 @@ def _space(place: Place) -> SpaceSample | None:
         place_id=place.id, total_bytes=found.f_blocks * found.f_frsize, free_bytes=found.f_bavail * found.f_frsize,
         total_inodes=found.f_files, free_inodes=found.f_favail,
     )  # fmt: skip
-
-
-def make_stopper(app: App, options: RunOptions, stopped: list[str]) -> Callable[[], str]:
-    started = app.clock.monotonic()
-
-    def stop() -> str:
-        if stopped:
-            return stopped[0]
-        limit = options.max_duration
-        if limit is not None and app.clock.monotonic() - started >= limit.total_seconds():
-            return "max-duration reached"
-        return ""
-
-    return stop
 
 
 @contextlib.contextmanager

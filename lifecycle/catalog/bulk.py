@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import count, islice
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import Connection, Row, Table
+from sqlalchemy import Connection, Row
 
 CHUNK: Final = 500
 
@@ -25,14 +25,14 @@ def chunks(items: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
         yield chunk
 
 
-def insert_rows(conn: Connection, table: Table | str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
+def insert_rows(conn: Connection, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
     """Insert tuples in the order of ``columns``. No rows: no statement."""
     if rows:
-        conn.exec_driver_sql(_insert_sql(str(table), tuple(columns), _mark(conn)), list(rows))
+        conn.exec_driver_sql(_insert_sql(table, tuple(columns), _mark(conn)), list(rows))
 
 
 def insert_rows_returning_ids(
-    conn: Connection, table: Table | str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
+    conn: Connection, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
 ) -> range:
     """Insert tuples (without ``id``) under contiguous ids; returns those ids, in the order of the rows.
 
@@ -41,25 +41,25 @@ def insert_rows_returning_ids(
     first = 1 + (conn.exec_driver_sql(f'SELECT max(id) FROM "{table}"').scalar() or 0)
     if rows:
         numbered = [(number, *row) for number, row in zip(count(first), rows, strict=False)]
-        conn.exec_driver_sql(_insert_sql(str(table), ("id", *columns), _mark(conn)), numbered)
+        conn.exec_driver_sql(_insert_sql(table, ("id", *columns), _mark(conn)), numbered)
     return range(first, first + len(rows))
 
 
 def update_rows(
     conn: Connection,
-    table: Table | str,
+    table: str,
     key_columns: Sequence[str],
     columns: Sequence[str],
     rows: Sequence[tuple[Any, ...]],
 ) -> None:
     """Set ``columns`` of the rows found by ``key_columns``. Each tuple holds THE NEW VALUES FIRST, then the key."""
     if rows:
-        sql = _update_sql(str(table), tuple(key_columns), tuple(columns), _mark(conn))
+        sql = _update_sql(table, tuple(key_columns), tuple(columns), _mark(conn))
         conn.exec_driver_sql(sql, list(rows))
 
 
 def update_at_once(
-    conn: Connection, table: Table | str, key: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
+    conn: Connection, table: str, key: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
 ) -> None:
     """As ``update_rows`` with one key column, THE NEW VALUES FIRST, but in one statement through a temporary table.
 
@@ -78,14 +78,14 @@ def update_at_once(
 
 def upsert_rows(
     conn: Connection,
-    table: Table | str,
+    table: str,
     key_columns: Sequence[str],
     columns: Sequence[str],
     rows: Sequence[tuple[Any, ...]],
 ) -> None:
     """Insert, or set ``columns`` where the key is there. Each tuple holds the key first, then the values."""
     if rows:
-        sql = _upsert_sql(str(table), tuple(key_columns), tuple(columns), _mark(conn))
+        sql = _upsert_sql(table, tuple(key_columns), tuple(columns), _mark(conn))
         conn.exec_driver_sql(sql, list(rows))
 
 

@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, text
 
-from lifecycle.catalog import tables
 from lifecycle.catalog.batches import BatchHead, Refused, StoredObject
 from lifecycle.catalog.bulk import bind, insert_rows_returning_ids, update_at_once, update_rows
 from lifecycle.catalog.usage import RollupDeltas
@@ -88,7 +87,7 @@ def insert_archive(
         "created_ns": now_ns,
         "verified_ns": now_ns,
     }
-    return insert_rows_returning_ids(conn, tables.archives, tuple(row), [tuple(row.values())])[0]
+    return insert_rows_returning_ids(conn, "archives", tuple(row), [tuple(row.values())])[0]
 
 
 def attach(
@@ -103,7 +102,7 @@ def attach(
         deltas.add(fact.team_id, fact.class_id, tier, fact.day, 1, fact.size_bytes, share)
         rows.append((digest, archive_id, offset, share, hot if fact.original in _PRESENT else tier, segment))
     columns = ("digest", "archive_id", "archive_offset", "stored_bytes", "tier")
-    update_at_once(conn, tables.segments, "id", columns, rows)
+    update_at_once(conn, "segments", "id", columns, rows)
     deltas.apply(conn)
 
 
@@ -116,7 +115,7 @@ def originals_gone(
         fact = facts[segment]
         count_hot(deltas, fact, -1)
         rows.append((original.value, fact.archive_tier, None, segment))
-    update_at_once(conn, tables.segments, "id", ("original", "tier", "stay_until_ns"), rows)
+    update_at_once(conn, "segments", "id", ("original", "tier", "stay_until_ns"), rows)
 
 
 def drop_surplus(
@@ -134,7 +133,7 @@ def drop_surplus(
         rows.append((None, None, None, 0, Original.OPEN.value, TierName.HOT.value, refusal.segment_id))
         conn.execute(_ONE_MEMBER_LESS, {"size": fact.size_bytes, "id": fact.archive_id})
     columns = ("digest", "archive_id", "archive_offset", "stored_bytes", "original", "tier")
-    update_rows(conn, tables.segments, ("id",), columns, rows)
+    update_rows(conn, "segments", ("id",), columns, rows)
     unsign(conn, [refusal.segment_id for refusal in refused])
 
 
@@ -145,7 +144,7 @@ def given_back(conn: Connection, facts: Mapping[int, Facts], segments: Sequence[
         if Original(fact.original) is Original.PARKED:
             deltas.add(fact.team_id, fact.class_id, TierName.HOT, fact.day, 1, fact.size_bytes, fact.allocated_bytes)
     rows = [(Original.OPEN.value, TierName.HOT.value, segment) for segment in segments]
-    update_rows(conn, tables.segments, ("id",), ("original", "tier"), rows)
+    update_rows(conn, "segments", ("id",), ("original", "tier"), rows)
     unsign(conn, segments)
 
 
@@ -158,7 +157,7 @@ def forget_copies(conn: Connection, facts: Mapping[int, Facts], purged: Sequence
             count_stored(deltas, fact, -1)
     rows = [(Original.PURGED.value, None, None, 0, None, 0, segment) for segment in purged]
     columns = ("original", "archive_id", "archive_offset", "stored_bytes", "tier", "marked")
-    update_rows(conn, tables.segments, ("id",), columns, rows)
+    update_rows(conn, "segments", ("id",), columns, rows)
 
 
 def count_hot(deltas: RollupDeltas, fact: Facts, sign: int) -> None:

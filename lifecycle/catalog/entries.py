@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from lifecycle.catalog import tables
 from lifecycle.catalog.batches import BatchHead, Intent, JournalMember
 from lifecycle.catalog.bulk import bind, insert_rows, insert_rows_returning_ids, update_rows
 from lifecycle.catalog.interning import parse_extra
@@ -35,9 +34,9 @@ def begin_batch(
         "state": BatchState.INTENDED.value, "token": token, "intent": json.dumps(asdict(intent)),
         "reason": reason_json(batch.reason), "created_ns": now_ns, "updated_ns": now_ns,
     }  # fmt: skip
-    (batch_id,) = insert_rows_returning_ids(conn, tables.batches, tuple(fields), [tuple(fields.values())])
+    (batch_id,) = insert_rows_returning_ids(conn, "batches", tuple(fields), [tuple(fields.values())])
     columns = ("batch_id", "segment_id", "inode", "size_bytes", "mtime_ns")
-    insert_rows(conn, tables.batch_members, columns, [(batch_id, *row) for row in rows])
+    insert_rows(conn, "batch_members", columns, [(batch_id, *row) for row in rows])
     return BatchHead(
         id=batch_id,
         run_id=run_id,
@@ -51,7 +50,7 @@ def begin_batch(
 
 
 def set_state(conn: Connection, now_ns: int, batch_id: int, state: BatchState) -> None:
-    update_rows(conn, tables.batches, ("id",), ("state", "updated_ns"), [(state.value, now_ns, batch_id)])
+    update_rows(conn, "batches", ("id",), ("state", "updated_ns"), [(state.value, now_ns, batch_id)])
 
 
 def members_of(conn: Connection, batch_id: int) -> list[JournalMember]:
@@ -69,7 +68,7 @@ def set_outcome_of_all(conn: Connection, batch_id: int, outcome: Outcome) -> Non
 
 def set_outcomes(conn: Connection, batch_id: int, outcomes: Iterable[tuple[int, Outcome, str | None]]) -> None:
     rows = [(outcome.value, detail and detail[:500], batch_id, segment) for segment, outcome, detail in outcomes]
-    update_rows(conn, tables.batch_members, ("batch_id", "segment_id"), ("outcome", "detail"), rows)
+    update_rows(conn, "batch_members", ("batch_id", "segment_id"), ("outcome", "detail"), rows)
 
 
 def reason_json(reason: Reason) -> str:

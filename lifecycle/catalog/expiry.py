@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, Row, text
 
-from lifecycle.catalog import tables
 from lifecycle.catalog.batches import BatchHead, Intent, Refused
 from lifecycle.catalog.bulk import insert_rows, update_rows
 from lifecycle.catalog.copies import forget_copies, member_facts, reopen
@@ -37,14 +36,14 @@ class Expiry:
             ids = [row.id for row in rows]
             insert_rows(
                 conn,
-                tables.marks,
+                "marks",
                 ("segment_id", "marked_ns", "purge_after_ns", "run_id", "policy_digest", "reason"),
                 [
                     (i, self._now_ns, batch.purge_after_ns, self._run_id, policy_digest, reason_json(batch.reason))
                     for i in ids
                 ],
             )
-            update_rows(conn, tables.segments, ("id",), ("marked",), [(1, i) for i in ids])
+            update_rows(conn, "segments", ("id",), ("marked",), [(1, i) for i in ids])
             self._close_marks(conn, head, ids, Outcome.MARKED, batch, rows)
         return len(ids)
 
@@ -55,7 +54,7 @@ class Expiry:
             rows = conn.execute(_MARKED, {"batch": head.id}).all()
             ids = [row.id for row in rows]
             conn.execute(_UNMARK, {"batch": head.id})
-            update_rows(conn, tables.segments, ("id",), ("marked",), [(0, i) for i in ids])
+            update_rows(conn, "segments", ("id",), ("marked",), [(0, i) for i in ids])
             self._close_marks(conn, head, ids, Outcome.UNMARKED, batch, rows)
         return len(ids)
 
@@ -64,7 +63,7 @@ class Expiry:
         with self._catalog.write(lease) as conn:
             facts = member_facts(conn, head.id)
             update_rows(
-                conn, tables.archives, ("id",), ("state",),
+                conn, "archives", ("id",), ("state",),
                 [(ArchiveState.RECORDED.value, archive) for archive in head.intent.archive_ids],
             )  # fmt: skip
             rows = [(i, facts[i].size_bytes, (facts[i].digest or b"").hex()) for i in sorted(segments)]
@@ -102,7 +101,7 @@ class Expiry:
             forget_copies(conn, facts, purged, deltas)
             deltas.apply(conn)
             update_rows(
-                conn, tables.archives, ("id",), ("state", "live_members", "live_raw_bytes", "removed_ns"),
+                conn, "archives", ("id",), ("state", "live_members", "live_raw_bytes", "removed_ns"),
                 [(ArchiveState.REMOVED.value, 0, 0, self._now_ns, archive) for archive in removed_archives],
             )  # fmt: skip
             still = set(head.intent.archive_ids) - set(removed_archives)

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import Connection, Row, text
 
-from lifecycle.catalog import tables
 from lifecycle.catalog.batches import BatchHead, Intent, JournalMember, Refused, StoredObject
 from lifecycle.catalog.bulk import insert_rows, update_rows
 from lifecycle.catalog.copies import (
@@ -128,11 +127,11 @@ class Journal:
             deltas.apply(conn)
             attach(conn, head, archive_id, stored, facts)
             insert_rows(
-                conn, tables.archive_sources, ("archive_id", "replaces_id"),
+                conn, "archive_sources", ("archive_id", "replaces_id"),
                 [(archive_id, old) for old in head.intent.archive_ids],
             )  # fmt: skip
             update_rows(
-                conn, tables.archives, ("id",), ("state", "live_members", "live_raw_bytes"),
+                conn, "archives", ("id",), ("state", "live_members", "live_raw_bytes"),
                 [(ArchiveState.SUPERSEDED.value, 0, 0, old) for old in head.intent.archive_ids],
             )  # fmt: skip
             set_outcomes(conn, head.id, ((m.segment_id, Outcome.RELEASED, None) for m in stored.members))
@@ -219,7 +218,7 @@ class Journal:
         with self._catalog.write(lease) as conn:
             update_rows(
                 conn,
-                tables.archives,
+                "archives",
                 ("id",),
                 ("state", "removed_ns"),
                 [(ArchiveState.REMOVED.value, self._now_ns, archive) for archive in archive_ids],
@@ -228,7 +227,7 @@ class Journal:
     def quarantine(self, lease: Lease, archive_id: int, detail: str) -> None:
         with self._catalog.write(lease) as conn:
             row = conn.execute(text("SELECT place_id, key FROM archives WHERE id = :id"), {"id": archive_id}).one()
-            update_rows(conn, tables.archives, ("id",), ("state",), [(ArchiveState.QUARANTINED.value, archive_id)])
+            update_rows(conn, "archives", ("id",), ("state",), [(ArchiveState.QUARANTINED.value, archive_id)])
             append_event(
                 conn,
                 place_id=row.place_id,

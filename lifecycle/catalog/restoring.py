@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import Connection
 
-from lifecycle.catalog import tables
 from lifecycle.catalog.bulk import bind, select_in, update_rows
 from lifecycle.catalog.events import append_event
 from lifecycle.catalog.usage import RollupDeltas
@@ -91,7 +90,7 @@ def record_put_back(
         "missing_since_ns",
         "missing_scans",
     )
-    update_rows(conn, tables.segments, ("id",), columns, rows)
+    update_rows(conn, "segments", ("id",), columns, rows)
     deltas.apply(conn)
     sql = "UPDATE directories SET signature = NULL WHERE id IN (SELECT directory_id FROM segments WHERE id = ?)"
     for file in files:

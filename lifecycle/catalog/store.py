@@ -25,7 +25,7 @@ from sqlalchemy import Connection, Engine, ExceptionContext, create_engine, even
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import QueuePool
 
-from lifecycle.catalog import sqlite, tables
+from lifecycle.catalog import sqlite
 from lifecycle.errors import SchemaVersionError, StorageFull, UsageError
 from lifecycle.units import to_ns
 
@@ -47,13 +47,23 @@ class CatalogFacts:
 class Catalog:
     """One open catalog. Safe to share between threads: writers take turns, readers have their own connection."""
 
-    def __init__(self, path: Path, engine: Engine, *, url: str, read_only: bool, private: Path | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        engine: Engine,
+        *,
+        url: str,
+        read_only: bool,
+        private: Path | None = None,
+        check: sqlite.PageCheck | None = None,
+    ) -> None:
         self.path = path
         self.url = url
         self.dialect = engine.dialect.name
         self.read_only = read_only
         self._engine = engine
         self._private = private  # a folder of our own that goes with ``close``
+        self._check = check  # waited for before the first write
         self._turn = threading.Lock()
         self._writer: tuple[int, Connection] | None = None
         self._listeners: list[WeakMethod[Callable[[], None]]] = []
@@ -85,6 +95,8 @@ class Catalog:
             raise UsageError(f"catalog {self.path} was opened read-only", hint="this command does not write")
         if self._writer is not None and self._writer[0] == threading.get_ident():
             raise RuntimeError("a catalog transaction inside another one of the same thread")
+        if self._check is not None:
+            self._check.wait()
         with self._turn, self._engine.connect() as conn:
             conn.exec_driver_sql("BEGIN IMMEDIATE")
             self._writer = (threading.get_ident(), conn)
@@ -140,10 +152,12 @@ class Catalog:
         """In a forked child: forget the connections without closing them, and open new ones when asked to."""
         _inherited.append(self._engine.pool)
         self._engine.dispose(close=False)
-        self._writer, self._turn, self._private = None, threading.Lock(), None
+        self._writer, self._turn, self._private, self._check = None, threading.Lock(), None, None
 
     def close(self) -> None:
         """Free the connections and, for a private copy, its files. A second call does nothing."""
+        if self._check is not None:
+            self._check.join()
         self._engine.dispose()
         if self._private is not None:
             shutil.rmtree(self._private, ignore_errors=True)
@@ -168,10 +182,14 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def open_catalog(url: str, *, read_only: bool = False, mountinfo: Path = sqlite.MOUNTINFO) -> Catalog:
+def open_catalog(
+    url: str, *, read_only: bool = False, checks_aside: bool = False, mountinfo: Path = sqlite.MOUNTINFO
+) -> Catalog:
     """An existing catalog of this program's schema. Read-only leaves nothing behind, and needs no write permission.
 
-    Raises UsageError (missing, not ours, network file system), SchemaVersionError, Damaged.
+    Whoever may write has every page of a small one looked at: before this returns, or, with ``checks_aside``, beside
+    what is done until the first write, which then raises Damaged. Raises UsageError (missing, not ours, network file
+    system), SchemaVersionError, Damaged.
     """
     path = catalog_path(url)
     sqlite.refuse_network(path, mountinfo)
@@ -179,9 +197,10 @@ def open_catalog(url: str, *, read_only: bool = False, mountinfo: Path = sqlite.
     if not read_only:
         with closing(sqlite.connect(path, read_only=False)) as connection:
             _require_schema(connection, path)
-            if path.stat().st_size <= sqlite.QUICK_CHECK_BYTES:
-                sqlite.quick_check(connection, path)
-        return Catalog(path, _engine(path, read_only=False), url=url, read_only=False)
+        check = sqlite.PageCheck(path) if path.stat().st_size <= sqlite.QUICK_CHECK_BYTES else None
+        if check is not None and not checks_aside:
+            check.wait()
+        return Catalog(path, _engine(path, read_only=False), url=url, read_only=False, check=check)
     if sqlite.is_wal(path):
         raise UsageError(
             f"catalog {path} is in WAL mode, which a reader cannot open without leaving files beside it",
@@ -356,12 +375,14 @@ def _no_room(folder: Path, error: OSError) -> StorageFull:
 
 def _create_bare(path: Path, now: datetime) -> None:
     """Without the migrations: they take longer than the whole preview of a small tree."""
+    from lifecycle.catalog.tables import metadata
+
     sqlite.create_file(path)
     engine = _engine(path, read_only=False, durable=False)
     try:
         with engine.connect() as conn:
             conn.exec_driver_sql("BEGIN")
-            tables.metadata.create_all(conn)
+            metadata.create_all(conn)
             conn.exec_driver_sql("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
             conn.exec_driver_sql("INSERT INTO alembic_version VALUES (?)", (SCHEMA_REVISION,))
             conn.commit()

@@ -95,11 +95,13 @@ def parse_if_held(text: str) -> tuple[str, timedelta]:
 
 def _run(call: Invocation, form: Form, options: RunOptions, now: When | None) -> ExitCode:
     from lifecycle.report.json import RUN_SCHEMA, render_run_line
-    from lifecycle.report.runs import fold_run
-    from lifecycle.run import run_once
 
     call.promise_last_line(RUN_SCHEMA, on_stdout=not form.is_table)
     with open_app(call, read_only=False, now=now) as app:
+        # Imported now: the catalog's pages are being looked at meanwhile.
+        from lifecycle.report.runs import fold_run
+        from lifecycle.run import run_once
+
         report = run_once(app, options, call.progress())
     call.last_line(render_run_line(report))
     deliver(call, form, blocks=lambda: fold_run(report), json=list)

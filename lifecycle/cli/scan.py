@@ -23,11 +23,13 @@ def command(call: Invocation, *, now: When | None, form: Form) -> ExitCode:
     report what is on their own disks.
     """
     from lifecycle.report.json import SCAN_SCHEMA, render_run_line
-    from lifecycle.report.runs import fold_scan
-    from lifecycle.run import scan_once
 
     call.promise_last_line(SCAN_SCHEMA, on_stdout=not form.is_table)
     with open_app(call, read_only=False, now=now) as app:
+        # Imported now: the catalog's pages are being looked at meanwhile.
+        from lifecycle.report.runs import fold_scan
+        from lifecycle.scan_only import scan_once
+
         report = scan_once(app, call.progress())
     call.last_line(render_run_line(report))
     deliver(call, form, blocks=lambda: fold_scan(report), json=list)

@@ -7,7 +7,6 @@ Workers are forked, because a fresh interpreter costs more than a small run take
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import multiprocessing
 import os
@@ -35,6 +34,8 @@ class InlineExecutor(Executor):
 
 
 def _die_with_parent(parent: int) -> None:
+    import ctypes  # the one use of it, and never in a run that has nothing to do
+
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it died before the call above
         os._exit(1)

@@ -6,10 +6,14 @@ feature comes later is in ``not_yet``: it is refused with these words, never ign
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Annotated, Any, ClassVar, Final, Literal
+
+# Asking every installed distribution for a plugin costs as much as pydantic itself, and there is none for us.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic.json_schema import models_json_schema

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -121,3 +122,18 @@ def test_an_init_that_cannot_be_meant_writes_nothing(tmp_path: Path, wrong: list
     site("init", "--cold", "cold", *wrong, code=2)
     assert sorted(os.listdir(tmp_path)) == ["logs"]
     site("init", "--source", "logs", "--cold", "cold")
+
+
+def test_a_zeroed_page_of_the_catalog_stops_a_run_before_anything_is_moved(site: Site) -> None:
+    catalog = site.folder / "policies/catalog.db"
+    site("run", "--now", "+3h")
+    pages = bytearray(catalog.read_bytes())
+    with sqlite3.connect(catalog) as connection:
+        page = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'batch_members'").fetchone()[0]
+    pages[(page - 1) * 8192 : page * 8192] = bytes(8192)
+    catalog.write_bytes(pages)
+    before = sorted(str(path) for path in site.folder.rglob("*"))
+    done = site.run("run", "--now", "+40d", code=6)
+    assert "is damaged" in done.stderr
+    assert sorted(str(path) for path in site.folder.rglob("*")) == before
+    assert bytes(pages) == catalog.read_bytes()

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import lifecycle.acting
 import lifecycle.execute.release
 import lifecycle.session
 from lifecycle.errors import LifecycleError
@@ -41,7 +42,7 @@ class Walk:
         self._begun = datetime.now(UTC)
         if not scenario.sees_writers:
             blind = WriterEvidence(file_system="nfs4", lease=False, proc=False)
-            vars(lifecycle.session)["probe"] = lambda *_: blind
+            vars(lifecycle.acting)["probe"] = lambda *_: blind
         # Nobody else writes here, and a look at every process of the host costs more than a run of this world.
         nobody = OpenFiles(identities=frozenset(), complete=True)
         for module in (lifecycle.session, lifecycle.execute.release):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lifecycle import session
+from lifecycle import acting
 from lifecycle.catalog.places import Place
 from lifecycle.errors import ExitCode
 from lifecycle.execute import pack
@@ -136,7 +136,7 @@ def test_a_large_member_that_shrinks_while_it_is_read_costs_the_archive_and_no_f
 class TestATargetWithoutSpace:
     @pytest.fixture(params=["create", "write", "seal", "publish"])
     def step(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-        real: Callable[[Place], TierSpec] = vars(session)["tier_spec"]
+        real: Callable[[Place], TierSpec] = vars(acting)["tier_spec"]
 
         def spec(place: Place) -> TierSpec:
             found = real(place)
@@ -145,7 +145,7 @@ class TestATargetWithoutSpace:
             options = (("inner", "local"), ("fault", f"{request.param}:full:1"))
             return TierSpec(kind="faulty", root=found.root, options=options)
 
-        monkeypatch.setattr(session, "tier_spec", spec)
+        monkeypatch.setattr(acting, "tier_spec", spec)
         return str(request.param)
 
     def test_keeps_the_originals_and_stops_nothing_else(
