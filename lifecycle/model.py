@@ -95,7 +95,7 @@ class Outcome(StrEnum):
 
 class BatchState(StrEnum):
     INTENDED = "intended"
-    STORED = "stored"
+    STORED = "stored"  # of a purge: the event that says what goes is durable
     COMMITTED = "committed"
     CLOSED = "closed"
     ABANDONED = "abandoned"

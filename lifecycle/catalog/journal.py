@@ -1,8 +1,9 @@
 """The journal: intents of half-done work, and the one place that changes what a segment's copies are.
 
 Every method is one transaction that also checks and renews the lease's token, changes the rollups by what it
-changed in segments, and appends the event that proves it. States: intended → stored → committed → closed, or
-abandoned. A crash between two calls leaves the state of the last one; ``execute.recovery`` goes on from there.
+changed in segments, and appends the event that proves it. States: intended → committed → closed, or abandoned; a purge
+is stored instead of committed, once its event is. A crash between two calls leaves the state of the last one;
+``execute.recovery`` goes on from there. Whether the object of an intended move was published, only its tier knows.
 """
 
 from __future__ import annotations
@@ -100,13 +101,11 @@ class Journal:
 
     # --- moves ------------------------------------------------------------------------------------------------
 
-    def record_stored(self, lease: Lease, batch_id: int) -> None:
-        """The object is published under its key, verified and durable; the catalog does not use it yet."""
-        with self._catalog.write(lease) as conn:
-            set_state(conn, self._now_ns, batch_id, BatchState.STORED)
-
     def commit_packed(self, lease: Lease, head: BatchHead, stored: StoredObject, refused: Sequence[Refused]) -> int:
-        """Originals have a verified stored copy from now on. Returns the archive's id. Nothing was removed yet."""
+        """Originals have a verified stored copy from now on. Returns the archive's id. Nothing was removed yet.
+
+        The object is published under its key, verified and durable before this is called.
+        """
         with self._catalog.write(lease) as conn:
             facts = member_facts(conn, head.id)
             archive_id = insert_archive(conn, head, stored, facts, self._now_ns)

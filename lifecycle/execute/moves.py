@@ -171,7 +171,6 @@ def commit_move(site: Site, move: Move, result: PackResult) -> ReleaseOrder | No
         )
         site.journal.set_aside(lease, refused, PAUSE_NS)
         return None
-    site.journal.record_stored(lease, move.head.id)
     stored = stored_object(result)
     if isinstance(move.order, RepackOrder):
         site.journal.commit_repacked(lease, move.head, stored)

@@ -41,9 +41,9 @@ def die(
 
 
 class TestAnArchiveThatWasPublishedAndNotCommitted:
-    @pytest.fixture(params=["record_stored", "commit_packed"], autouse=True)
-    def dead(self, world: World, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-        die(world, "2h", monkeypatch, request.param)
+    @pytest.fixture(autouse=True)
+    def dead(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        die(world, "2h", monkeypatch, "commit_packed")
         assert len(world.objects()[TierName.WARM]) == 1
 
     def test_is_undone_while_every_original_is_there(self, world: World) -> None:
