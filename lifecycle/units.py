@@ -97,6 +97,11 @@ def format_duration(duration: timedelta) -> str:
     return f"{hours / 24:.3g} d"
 
 
+def format_left(duration: timedelta) -> str:
+    """Time that is left, never more than there is: whole days from two on, ``28 d``, else as ``format_duration``."""
+    return f"{duration.days} d" if duration.days >= 2 else format_duration(duration)
+
+
 def format_limit(duration: timedelta) -> str:
     """A duration as policy writes it: ``24h``, ``7d``, ``90s``."""
     seconds = int(duration.total_seconds())

@@ -28,6 +28,7 @@ from lifecycle.policy.starter import starter_files
 from lifecycle.ports import Clock
 from lifecycle.report.figures import InitReport, Made, ProblemLine
 from lifecycle.scan.marker import Marker, read_marker
+from lifecycle.units import from_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,16 @@ def open_app(settings: Settings, *, read_only: bool) -> Iterator[App]:
                 f" no rehearsal",
                 hint="lifecycle plan --now shows that day; lifecycle init --rehearsal makes a catalog to practise on",
             )
+        if settings.now is None and read_only:
+            clock = _clock_of(catalog, clock)
         yield App(policy=policy, catalog=catalog, clock=clock, host=socket.gethostname())
+
+
+def _clock_of(catalog: Catalog, clock: Clock) -> Clock:
+    """A rehearsal's runs may lie ahead of the clock; then its own time goes on from the last of them."""
+    facts = catalog.facts()
+    latest = from_ns(facts.clock_ns)
+    return MovedClock(latest) if facts.rehearsal and latest > clock.now() else clock
 
 
 # --- init ---------------------------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ class Space:
 
 
 def group_segments(conn: Connection, selector: Selector, dimension: str) -> list[SegmentGroup]:
-    """Sums by one of ``DIMENSIONS``, largest first. What is gone is counted only where a state is asked for."""
+    """Sums by one of ``DIMENSIONS``, largest first, days in order. What is gone counts only if a state asks for it."""
     columns, join = _GROUPS[dimension]
     condition = conditions(conn, selector)
     if condition is None:
@@ -75,6 +75,7 @@ def group_segments(conn: Connection, selector: Selector, dimension: str) -> list
         where, values = f"s.job_id IN ({', '.join('?' * len(jobs)) or 'NULL'}) AND {where}", (*jobs, *values)
     if not selector.states:
         where += " AND s.tier IS NOT NULL"
+    order = columns if dimension == "day" else f"3 DESC, 1 DESC, {columns}"
     sql = f"""
         SELECT count(*), sum(s.size_bytes),
             sum(CASE WHEN s.tier = 'hot' THEN s.allocated_bytes ELSE s.stored_bytes END),
@@ -82,7 +83,7 @@ def group_segments(conn: Connection, selector: Selector, dimension: str) -> list
             min(s.last_write_ns), {columns}
         FROM segments s JOIN teams t ON t.id = s.team_id JOIN classes c ON c.id = s.class_id
             JOIN jobs j ON j.id = s.job_id {join}
-        WHERE {where} GROUP BY {columns} ORDER BY 3 DESC, 1 DESC, {columns}"""
+        WHERE {where} GROUP BY {columns} ORDER BY {order}"""
     return [
         SegmentGroup(
             segments=row[0], logical_bytes=int(row[1]), stored_bytes=int(row[2]), open_bytes=int(row[3]),

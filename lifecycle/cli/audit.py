@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lifecycle.cli.command import HouseCommand
-from lifecycle.cli.door import open_app, present
+from lifecycle.cli.door import open_app
 from lifecycle.cli.forms import Form, deliver, report_form
 from lifecycle.cli.invocation import Invocation
 from lifecycle.cli.selectors import Filters, selectors
@@ -57,7 +57,7 @@ def command(
     from lifecycle.report.screen import fold_audit, table_for_csv
 
     with open_app(call, read_only=True, now=now) as app:
-        report = _gather(app, filters, present(app, now), with_due=section == "due")
+        report = _gather(app, filters, app.now(), with_due=section == "due")
     deliver(
         call,
         form,

@@ -32,16 +32,6 @@ def open_app(call: Invocation, *, read_only: bool, now: When | None = None) -> I
         yield app
 
 
-def present(app: App, now: When | None = None) -> datetime:
-    """What "now" means in a report. A rehearsal's runs may lie ahead of the clock; then its own last one counts."""
-    facts = app.catalog.facts()
-    if now is not None or not facts.rehearsal:
-        return app.now()
-    from lifecycle.units import from_ns
-
-    return max(app.now(), from_ns(facts.clock_ns))
-
-
 def read_policy(call: Invocation) -> Policy:
     """The policy alone: for commands that need no catalog."""
     from lifecycle.policy.load import load_policy

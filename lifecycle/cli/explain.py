@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lifecycle.cli.command import HouseCommand
-from lifecycle.cli.door import open_app, present
+from lifecycle.cli.door import open_app
 from lifecycle.cli.forms import Form, deliver, report_form
 from lifecycle.cli.invocation import Invocation
 from lifecycle.cli.selectors import parse_path
@@ -44,7 +44,7 @@ def command(call: Invocation, *, what: str, now: When | None, form: Form) -> Exi
             found = [find_by_id(app.catalog, int(what.removeprefix("#")))]
         else:
             found = find_segments(app.catalog, parse_path(what))
-        _deliver(call, form, app, found, present(app, now))
+        _deliver(call, form, app, found, app.now())
     return ExitCode.DONE
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lifecycle.cli.words import OTHER_OPTIONS
+from lifecycle.cli.words import OTHER_OPTIONS, find_near
 from lifecycle.errors import ExitCode, LifecycleError, PolicyError
 
 if TYPE_CHECKING:
@@ -58,6 +58,10 @@ def _show_unexpected(error: Exception, call: Invocation) -> None:
     _show(f"unexpected {type(error).__name__}: {text}", None if call.verbose else "--verbose shows where", call)
 
 
+def _params(context: click.Context | None) -> list[click.Parameter]:
+    return [it for it in context.command.params if not getattr(it, "hidden", False)] if context else []
+
+
 def _click_words(error: click.ClickException) -> tuple[str, str | None]:
     """Click's complaint in our form: lower case, one line, and what to type instead."""
     context = getattr(error, "ctx", None)
@@ -69,6 +73,6 @@ def _click_words(error: click.ClickException) -> tuple[str, str | None]:
         message = f"no option {name} in {command}"
         if answer := OTHER_OPTIONS.get(name):
             hint = answer
-        elif error.possibilities:
-            hint = f"did you mean {' or '.join(sorted(error.possibilities))}?"
+        elif near := find_near(name, (option for each in _params(context) for option in each.opts)):
+            hint = f"did you mean {near}?"
     return message[:1].lower() + message[1:], hint

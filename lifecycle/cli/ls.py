@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from lifecycle.cli.command import HouseCommand
-from lifecycle.cli.door import open_app, present
+from lifecycle.cli.door import open_app
 from lifecycle.cli.forms import Form, deliver, report_form
 from lifecycle.cli.invocation import Invocation
 from lifecycle.cli.selectors import Filters, selectors
@@ -50,7 +50,7 @@ def command(
     --state asks for it.
     """
     with open_app(call, read_only=True) as app:
-        selector = filters.resolve(now=present(app), zone=app.policy.timezone, team_of=app.policy.team_of)
+        selector = filters.resolve(now=app.now(), zone=app.policy.timezone, team_of=app.policy.team_of)
         if by is not None:
             _deliver_groups(call, form, app, selector, by)
         else:
@@ -67,7 +67,7 @@ def _deliver_groups(call: Invocation, form: Form, app: App, selector: Selector, 
         groups = group_segments(conn, selector, by)
     if not groups:
         raise NothingFound("no segment matches", hint="lifecycle audit --section usage shows what there is")
-    table = table_of_groups(groups, by, now=present(app))
+    table = table_of_groups(groups, by, now=app.now())
     deliver(
         call,
         form,
@@ -95,7 +95,7 @@ def _deliver_segments(
     shown = limit if limit is not None else _SHOWN if form.is_table else 0
     rest = found if shown == 0 else islice(found, shown - 1)
     table = table_of_segments(
-        chain([first], rest), book=FigureBook(app.policy), now=present(app), known=known, is_long=is_long
+        chain([first], rest), book=FigureBook(app.policy), now=app.now(), known=known, is_long=is_long
     )
     deliver(
         call,

@@ -83,6 +83,13 @@ OTHER_OPTIONS: Final[Mapping[str, str]] = {
 }
 
 
+def find_near(word: str, known: Iterable[str]) -> str | None:
+    """The word that was meant, if one is near. Letters that changed places count for nothing: ``inti`` is init."""
+    words = tuple(known)
+    same = (each for each in words if sorted(each) == sorted(word))
+    return next(same, None) or next(iter(difflib.get_close_matches(word, words, n=1, cutoff=0.7)), None)
+
+
 def make_unknown_command(name: str, known: Iterable[str], *, path: str = "lifecycle") -> UsageError:
     """The answer to a command that is not there: ours for another tool's word, else the nearest spelling."""
     known, word = tuple(known), name.lower()
@@ -94,9 +101,8 @@ def make_unknown_command(name: str, known: Iterable[str], *, path: str = "lifecy
         return UsageError(f"command {name!r} is not there yet", hint=f"what is there: {', '.join(known)}")
     if ours := OTHER_WORDS.get(word):
         return UsageError(f"no command {name!r}; here it is {ours!r}", hint=f"lifecycle {ours} --help")
-    near = difflib.get_close_matches(word, (*known, *OTHER_WORDS), n=1, cutoff=0.7)
-    if near:
-        return UsageError(f"no command {name!r}", hint=f"did you mean lifecycle {OTHER_WORDS.get(near[0], near[0])}?")
+    if near := find_near(word, (*known, *OTHER_WORDS)):
+        return UsageError(f"no command {name!r}", hint=f"did you mean lifecycle {OTHER_WORDS.get(near, near)}?")
     return UsageError(f"no command {name!r}", hint=f"lifecycle has: {', '.join(known)}")
 
 
@@ -104,7 +110,6 @@ def _unknown_below(name: str, known: tuple[str, ...], path: str) -> UsageError:
     """Under ``lifecycle policy`` the word ``validate`` means ``check``; a word for elsewhere says where."""
     ours = OTHER_WORDS.get(name.lower(), "")
     own = ours.removeprefix(path.removeprefix("lifecycle ") + " ")
-    near = difflib.get_close_matches(own if own in known else name.lower(), known, n=1, cutoff=0.7)
-    if near:
-        return UsageError(f"no command {name!r} in {path}", hint=f"did you mean {path} {near[0]}?")
+    if near := find_near(own if own in known else name.lower(), known):
+        return UsageError(f"no command {name!r} in {path}", hint=f"did you mean {path} {near}?")
     return UsageError(f"no command {name!r} in {path}", hint=f"{path} has: {', '.join(known)}")

@@ -147,7 +147,9 @@ class _View:
 
     def _mark_ns(self, figures: Figures, write_ns: int) -> int | None:
         end_ns = figures.retention_end_ns(write_ns, self._c.job_last_write_ns)
-        return None if end_ns is None else max(end_ns, self._c.first_seen_ns + FIRST_SIGHT_NS)
+        return (
+            None if end_ns is None else max(end_ns, self._c.first_seen_ns + FIRST_SIGHT_NS, self._c.stay_until_ns or 0)
+        )
 
     def _expiry(self, figures: Figures, at_ns: int) -> Iterator[Step]:
         blocker = mark_blocker(self._c, figures, self._now_ns)

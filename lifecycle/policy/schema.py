@@ -6,6 +6,7 @@ feature comes later is in ``not_yet``: it is refused with these words, never ign
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from pydantic.json_schema import models_json_schema
 
 from lifecycle.policy.builtin import DEFAULT_LAYOUTS, NOT_YET
 from lifecycle.policy.layouts import HOST, open_layout
-from lifecycle.policy.match import check_path_pattern, check_pattern
+from lifecycle.policy.match import STANDARD_LABELS, check_path_pattern, check_pattern
 from lifecycle.policy.rules import ExpireFrom
 from lifecycle.policy.template import parse_template
 from lifecycle.units import parse_duration, parse_size
@@ -107,6 +108,10 @@ def _layout(text: str) -> str:
 
 def _under(text: str) -> str:
     template = parse_template(text, may_float=False)
+    for label in template.labels:
+        near = difflib.get_close_matches(label, STANDARD_LABELS, n=1, cutoff=0.7)
+        if near and label not in STANDARD_LABELS:
+            raise Wrong(f"under reads a label {{{label}}}", f"did you mean {{{near[0]}}}? else choose another name")
     odd = [label for label in template.labels if label in ("rank", "stream")]
     if odd:
         raise Wrong(f"under cannot read {{{odd[0]}}}", "under reads folders above a job: {team}/{job}")

@@ -11,7 +11,7 @@ from lifecycle.plan.explain import Explanation, Step
 from lifecycle.plan.reasons import render_reason
 from lifecycle.report.blocks import Block, Cell, Column, Line, Table, Tone
 from lifecycle.report.past import PastStep
-from lifecycle.units import format_duration, format_instant, format_size, from_ns
+from lifecycle.units import format_instant, format_left, format_size, from_ns
 
 _VERBS = {ActionKind.TRANSITION: "transition", ActionKind.MERGE: "merge", ActionKind.MARK: "mark",
           ActionKind.UNMARK: "unmark", ActionKind.RELEASE: "release", ActionKind.PURGE: "purge"}  # fmt: skip
@@ -20,8 +20,7 @@ _VERBS = {ActionKind.TRANSITION: "transition", ActionKind.MERGE: "merge", Action
 def fold_explanation(found: Explanation, *, root: str, past: Iterable[PastStep], now: datetime) -> Iterator[Block]:
     segment = found.segment
     yield Line(text=f"{root.rstrip('/')}/{show_name(segment.path)}", tone=Tone.HEAD)
-    yield Line(text=describe_segment(segment))
-    rows: list[tuple[Cell, ...]] = [("next", _next_words(found, now))]
+    rows = [*_rows_of(segment), ("next", _next_words(found, now))]
     rows += [("then", _step_words(step, now)) for step in found.then]
     rows += [("past", _past_words(step)) for step in past]
     yield Table(columns=(Column(key="when"), Column(key="what")), rows=rows, has_heading=False)
@@ -30,22 +29,16 @@ def fold_explanation(found: Explanation, *, root: str, past: Iterable[PastStep],
         yield table_of_conditions(found)
 
 
-def describe_segment(segment: Segment) -> str:
-    """``segment 17 · nlp/rlhf-9 gpu-114 rank 3 · class training (platform.yaml:15) · …`` on one line."""
+def _rows_of(segment: Segment) -> Iterator[tuple[Cell, ...]]:
     labels, rule = segment.labels, segment.class_rule
     rank = f"rank {labels.rank}" if labels.rank is not None else ""
     run = f"run {labels.attempt}" if labels.attempt else ""
     place = " ".join(part for part in (f"{labels.team}/{labels.job}", run, labels.node, rank, labels.stream) if part)
-    parts = [
-        f"segment {segment.id}",
-        place,
-        f"class {segment.class_name} ({rule}{f', {rule.text}' if rule.text else ''})",
-        *([f"{segment.claimed_class} once that is accepted"] if segment.claimed_class else ()),
-        f"{format_size(segment.size_bytes)}, layout {segment.layout}",
-        _age_words(segment),
-        _where_words(segment),
-    ]
-    return " · ".join(parts)
+    size = f"{format_size(segment.size_bytes)}, layout {segment.layout}"
+    yield "segment", f"{segment.id} · {place} · {size}"
+    waits = f" · {segment.claimed_class} once that is accepted" if segment.claimed_class else ""
+    yield "class", f"{segment.class_name} ({rule}{f', {rule.text}' if rule.text else ''}){waits}"
+    yield "state", f"{_age_words(segment)} · {_where_words(segment)}"
 
 
 def _age_words(segment: Segment) -> str:
@@ -84,7 +77,7 @@ def _step_words(step: Step, now: datetime) -> str:
 
 
 def _from_now(due: datetime, now: datetime) -> str:
-    return f"in {format_duration(timedelta(seconds=max(0, round((due - now).total_seconds()))))}"
+    return f"in {format_left(timedelta(seconds=max(0, round((due - now).total_seconds()))))}"
 
 
 def _current(reason: Reason) -> str:

@@ -12,7 +12,7 @@ from lifecycle.model import ReasonCode, Segment
 from lifecycle.names import show_name
 from lifecycle.plan.figures import FigureBook
 from lifecycle.report.blocks import Cell, CellKind, Column, Table
-from lifecycle.units import format_day, format_duration, from_ns
+from lifecycle.units import format_day, format_duration, format_left, from_ns
 
 _SEGMENT_COLUMNS: Final = (
     Column(key="id", kind=CellKind.NUMBER), Column(key="team"), Column(key="job"),
@@ -90,7 +90,7 @@ def _in_words(end: datetime, now: datetime) -> str:
         return "due"
     day = end.strftime("%m-%d" if end.year == now.year else "%Y-%m-%d")
     left = timedelta(seconds=round((end - now).total_seconds()))
-    return f"{day} ({f'{left.days} d' if left.days >= 2 else format_duration(left)} left)"
+    return f"{day} ({format_left(left)} left)"
 
 
 def table_of_groups(groups: Iterable[SegmentGroup], dimension: str, *, now: datetime) -> Table:

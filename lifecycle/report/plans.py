@@ -97,6 +97,8 @@ def _seen(scans: tuple[ScanReport, ...]) -> str:
     blind = f", {count_of(unseen, 'folder')} unreadable" if unseen else ""
     foreign = sum(scan.foreign for scan in scans)
     left = f", {format_count(foreign)} foreign" if foreign else ""
+    special = sum(scan.special for scan in scans)
+    left += f", {count_of(special, 'link or special file', 'links and special files')}" if special else ""
     return f"{count_of(sum(scan.files for scan in scans), 'file')} seen in {format_duration(seconds)}{left}{blind}"
 
 

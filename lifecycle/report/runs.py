@@ -214,13 +214,10 @@ def iter_problem_lines(problems: Sequence[ProblemLine], count: int) -> Iterator[
 
 
 def _problem_text(problem: ProblemLine) -> str:
-    subject = " ".join(part for part in (problem.place, problem.subject) if part)
     hint = f"  HINT: {problem.hint}" if problem.hint else ""
-    return (
-        f"{problem.phase}: {subject}: {problem.message}{hint}"
-        if subject
-        else f"{problem.phase}: {problem.message}{hint}"
-    )
+    place = "" if problem.place and problem.message.startswith(problem.place) else problem.place
+    subject = " ".join(part for part in (place, problem.subject) if part)
+    return f"{problem.phase}: {subject + ': ' if subject else ''}{problem.message}{hint}"
 
 
 def _last_line(name: str, run_id: int, exit_code: ExitCode, problems: int) -> Line:

@@ -100,7 +100,8 @@ def _usage_cells(usage: Usage, tier: str) -> tuple[Cell, ...]:
 
 
 def _counters(counters: Counters) -> str:
-    parts = [f"held {format_count(counters.held)}", f"marked, not yet purged {format_count(counters.marked)}"]
+    parts = [f"held {format_count(counters.held)}"] if counters.held else []
+    parts.append(f"marked, not yet purged {format_count(counters.marked)}")
     if counters.kept_beyond_retention is not None:
         parts.append(f"kept beyond retention {format_count(counters.kept_beyond_retention)}")
     open_size = f" ({format_size(counters.open_bytes)})" if counters.open_segments else ""

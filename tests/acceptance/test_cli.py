@@ -8,9 +8,11 @@ import io
 import json
 import os
 import pty
+import re
 import stat
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -380,3 +382,40 @@ def test_a_backup_is_a_catalog_and_overwrites_nothing(ran: Site, tmp_path: Path)
     assert ran("catalog", "backup", "--to", str(target)).code == 0
     assert target.read_bytes()[:15] == b"SQLite format 3"
     assert ran("catalog", "backup", "--to", str(target)).code == 2
+
+
+def test_a_plan_of_a_rehearsal_goes_on_from_its_last_run(site: Site) -> None:
+    assert site("run", "--now", "+20d").code == 0
+    day = (datetime.now(UTC) + timedelta(days=20)).strftime("%Y-%m-%d")
+    assert f"now {day}" in site("plan").lines[0]
+
+
+def test_a_plan_counts_the_links_that_it_saw(site: Site) -> None:
+    (site.logs / "vision/train-1/link.log").symlink_to("/etc/passwd")
+    assert ", 1 link or special file" in site("plan").lines[0]
+
+
+def test_days_are_counted_in_their_order_and_what_is_left_is_rounded_in_one_way(site: Site) -> None:
+    site.write("vision/train-7/big.log", days=12.4, text="x" * 5000)
+    assert site("run", "--now", "+2h").code == 0
+    days = [line.split()[0] for line in site("ls", "--by", "day").lines[1:]]
+    assert days == sorted(days) and len(days) > 2
+    row = next(line for line in site("ls", "--job", "train-7").lines if "big.log" in line)
+    left = re.search(r"\((\d+ d) left\)", row)
+    assert left is not None and f"in {left[1]};" in site("explain", str(site.logs / "vision/train-7/big.log")).out
+
+
+def test_a_mark_of_a_restored_file_is_not_foretold_before_its_stay_is_over(site: Site) -> None:
+    file = site.write("vision/train-8/old.log", days=29)
+    assert site("run", "--now", "+2h").code == 0
+    assert site("restore", "--job", "train-8", "--in-place").code == 0
+    steps = re.findall(r"(release|mark|purge) +(\d{4}-\d\d-\d\d \d\d:\d\d)", site("explain", str(file)).out)
+    times = [at for _, at in steps]
+    assert [name for name, _ in steps] == ["release", "mark", "purge"] and times == sorted(times)
+
+
+def test_no_message_names_its_place_twice(site: Site) -> None:
+    site.logs.rename(site.folder / "away")
+    site.logs.mkdir()
+    done = site("run", "--now", "+2h")
+    assert "source logs: no marker" in done.out and "source logs: source logs" not in done.out

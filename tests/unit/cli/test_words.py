@@ -37,7 +37,9 @@ def test_a_word_of_another_tool_is_answered_with_ours(word: str, ours: str) -> N
     assert f"here it is '{ours}'" in result.stderr and f"HINT: lifecycle {ours} --help" in result.stderr
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("runn", "run"), ("paln", "plan"), ("audti", "audit"), ("appl", "run")])
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("runn", "run"), ("paln", "plan"), ("audti", "audit"), ("appl", "run"), ("inti", "init")]
+)
 def test_a_mistyped_command_is_suggested(typed: str, meant: str) -> None:
     result = CliRunner().invoke(group, [typed])
     assert (result.exit_code, f"did you mean lifecycle {meant}?" in result.stderr) == (2, True)
@@ -61,6 +63,8 @@ def test_other_words_lead_to_commands_that_are_there() -> None:
         (["run", "--dryrun"], "HINT: use --dry-run, or lifecycle plan"),
         (["run", "--yes"], "HINT: nothing asks: lifecycle plan shows, lifecycle run does"),
         (["run", "--max-duraton", "5h"], "HINT: did you mean --max-duration?"),
+        (["init", "--sorce", "x"], "HINT: did you mean --source?"),
+        (["plan", "--xyzzy"], "HINT: lifecycle plan --help"),
         (["policy", "validate"], "HINT: did you mean lifecycle policy check?"),
         (["run", "--max-duration", "5"], "5"),
         (["ls", "--tier", "warmish"], "warm"),
