@@ -2,8 +2,8 @@
 
 A file system across a network answers an open or a stat after a millisecond and can answer a hundred of them in the
 same one; a local one answers in microseconds, and threads would only stand in each other's way. So the first calls
-are timed one by one, and threads are started when they are seen to wait. Knows calls and how long they take; never what
-they do.
+are timed one by one, and threads are started when many of them are seen to wait: a single one that takes long says only
+that something else had the processor or the disk. Knows calls and how long they take; never what they do.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ THREADS: Final = 32
 SLOW_S: Final = 0.0003  # a local call takes a tenth of it, one across a network three times as long
 AHEAD_BYTES: Final = 32 * 2**20
 _PROBE: Final = 16  # calls that are timed together
+_WAITING: Final = 4  # of them, for threads to pay
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -30,7 +31,7 @@ class Overlap:
     def __init__(self, threads: int = THREADS) -> None:
         self._threads = threads
         self._pool: ThreadPoolExecutor | None = None
-        self._spent_s = 0.0
+        self._slow_calls = 0
         self._calls = 0
 
     def __enter__(self) -> Self:
@@ -47,7 +48,7 @@ class Overlap:
 
     @property
     def is_slow(self) -> bool:
-        """Whether the last calls that were timed took long enough for threads to pay."""
+        """Whether enough of the calls that were timed had to wait for threads to pay."""
         return self._pool is not None
 
     def map(
@@ -72,16 +73,16 @@ class Overlap:
             for item in rest:
                 started = time.perf_counter()
                 answer = call(item)
-                self._spent_s += time.perf_counter() - started
+                self._slow_calls += time.perf_counter() - started > SLOW_S
                 self._calls += 1
                 yield answer
                 if self._calls == _PROBE:
                     break
             else:
                 return
-            if self._spent_s > _PROBE * SLOW_S:
+            if self._slow_calls >= _WAITING:
                 self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="overlap")
-            self._spent_s, self._calls = 0.0, 0
+            self._slow_calls, self._calls = 0, 0
 
     def _ahead(
         self,

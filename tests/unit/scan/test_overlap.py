@@ -31,6 +31,22 @@ def test_slow_calls_wait_together_and_answers_keep_their_order() -> None:
     assert time.perf_counter() - started < 400 * 10 * SLOW_S  # what they take one after another
 
 
+def test_a_call_that_was_held_up_does_not_start_threads() -> None:
+    def held_up(number: int) -> int:
+        time.sleep(40 * SLOW_S if number % 100 == 7 else 0)
+        return number
+
+    with Overlap() as quick:
+        for _ in quick.map(held_up, range(1000)):
+            assert not quick.is_slow
+
+
+def test_some_calls_that_wait_among_quick_ones_start_threads() -> None:
+    with Overlap() as waiting:
+        list(waiting.map(lambda number: slow(number) if number % 3 == 0 else number, range(100)))
+        assert waiting.is_slow
+
+
 def test_what_one_list_showed_counts_for_the_next() -> None:
     with Overlap() as waiting:
         list(waiting.map(slow, range(20)))
