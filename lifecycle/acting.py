@@ -13,7 +13,7 @@ from lifecycle.app import App, tier_spec
 from lifecycle.catalog.expiry import Expiry
 from lifecycle.catalog.journal import Journal
 from lifecycle.engine.local import LocalEngine
-from lifecycle.errors import ExitCode, worst_exit
+from lifecycle.errors import worst_exit
 from lifecycle.execute.executor import BatchExecutor
 from lifecycle.execute.recovery import Recovered, recover_place
 from lifecycle.execute.site import Site, WorkPlace
@@ -86,7 +86,7 @@ def may(session: Session, batch: PlannedBatch, options: RunOptions) -> bool:
     """Whether this run may carry a planned batch out; places that are not ours today are left for another run."""
     if options.only is not None and batch.kind not in options.only:
         return False
-    if ExitCode.BRAKE in session.codes and not (batch.kind.moves or batch.kind is ActionKind.UNMARK):
+    if session.refuses_removals and not (batch.kind.moves or batch.kind is ActionKind.UNMARK):
         return False
     return any(opened.place.id == batch.place_id and not opened.is_behind for opened in session.opened)
 

@@ -130,6 +130,7 @@ class ReasonCode(StrEnum):
     STAY_OVER = "stay_over"
     UNLISTED_TEAM = "unlisted_team"
     UNKNOWN_CLASS = "unknown_class"  # policy no longer names it
+    BRAKED = "braked"  # too much of the team is newly past its retention: a person accepts it first
     RECLASSIFYING = "reclassifying"  # policy's class rules changed, and this place is not gone through yet
     RETENTION_CHANGED = "retention_changed"
     MISSING = "missing"

@@ -10,13 +10,15 @@ import atexit
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from lifecycle import errors
 from lifecycle.acting import make_report, make_stopper, may, open_site, recover
 from lifecycle.app import App
+from lifecycle.catalog.acceptance import brakes_of, record_retentions
 from lifecycle.catalog.due import CatalogDue
 from lifecycle.catalog.places import places
 from lifecycle.catalog.reclassifying import waiting_changes
@@ -26,7 +28,8 @@ from lifecycle.engine.local import LocalEngine
 from lifecycle.errors import ExitCode, worst_exit
 from lifecycle.execute.executor import BatchExecutor
 from lifecycle.execute.site import Site
-from lifecycle.model import ActionKind, PlaceKind, PlannedBatch, TierName
+from lifecycle.model import ActionKind, Kept, PlaceKind, PlannedBatch, TierName
+from lifecycle.plan.brakes import Brake, describe_brake, present_figures
 from lifecycle.plan.plan import PlanSummary
 from lifecycle.plan.planner import iter_batches
 from lifecycle.plan.spool import PlanFile, write_plan
@@ -38,10 +41,11 @@ from lifecycle.report.figures import (
     RunReport,
     ScanReport,
 )
+from lifecycle.report.runs import accept_hint
 from lifecycle.scan.reclassify import unclassified_places
 from lifecycle.session import RunOptions as RunOptions
 from lifecycle.session import Session, stop_signal
-from lifecycle.units import from_ns
+from lifecycle.units import from_ns, to_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +87,8 @@ def _execute(session: Session, site: Site, options: RunOptions, progress: Progre
             )
         else:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lifecycle-plan-")))
-            plan = _spool(app, folder / "plan", session.now, options.only)
+            brakes = _brake(session, options)
+            plan = _spool(app, folder / "plan", session.now, options.only, brakes)
         summary = plan.summary
         moving = summary.segments_of(ActionKind.TRANSITION, ActionKind.MERGE)
         bytes_moving = sum(
@@ -96,13 +101,31 @@ def _execute(session: Session, site: Site, options: RunOptions, progress: Progre
     return executor
 
 
+def _brake(session: Session, options: RunOptions) -> tuple[Brake, ...]:
+    """What is not marked today, said once for each team; for all others the present retention is in force from now on.
+
+    Before the marks, not after them: a run that is killed between the two finds the same marks due, and nothing new.
+    """
+    app = session.app
+    if options.only is not None and ActionKind.MARK not in options.only:
+        return ()
+    brakes = brakes_of(app.catalog, app.policy, session.now)
+    for brake in brakes:
+        session.note("brake", None, "", errors.Brake(describe_brake(brake), hint=accept_hint(app.policy.digest)))
+    if not session.refuses_removals:
+        held_back = {pair for brake in brakes for pair in brake.pairs}
+        pairs = [pair for pair in CatalogDue(app.catalog).pairs() if pair not in held_back]
+        in_force = present_figures(pairs, app.policy)
+        record_retentions(app.catalog, in_force, policy_digest=app.policy.digest, now_ns=to_ns(session.now))
+    return brakes
+
+
 def _still_due(app: App, batches: Iterable[PlannedBatch], now: datetime) -> Iterator[PlannedBatch]:
     """A plan file's batches with this catalog's ids, less what changed since; marks and purges are judged anew, since a
     job that wrote again after the plan was made keeps its logs. What is left out the executor counts as kept."""
     ends = (ActionKind.UNMARK, ActionKind.RELEASE, ActionKind.PURGE, ActionKind.MARK)
     segments, archives = set[tuple[ActionKind, int]](), set[tuple[ActionKind, int]]()
-    unclassified = unclassified_places(app.catalog, app.policy, app.host)
-    for due in iter_batches(CatalogDue(app.catalog), app.policy, now, only=ends, unclassified=unclassified):
+    for due in _iter_due(app, now, ends, brakes_of(app.catalog, app.policy, now)):
         if isinstance(due, PlannedBatch):
             segments.update((due.kind, member.segment_id) for member in due.members)
             archives.update((due.kind, archive) for archive in due.archive_ids)
@@ -117,10 +140,20 @@ def _still_due(app: App, batches: Iterable[PlannedBatch], now: datetime) -> Iter
         yield replace(batch, members=members, archive_ids=archive_ids)
 
 
-def _spool(app: App, path: Path, now: datetime, only: frozenset[ActionKind] | None) -> PlanFile:
-    catalog_id = app.catalog.facts().catalog_id
+def _iter_due(
+    app: App, now: datetime, only: Collection[ActionKind] | None, brakes: tuple[Brake, ...]
+) -> Iterator[PlannedBatch | Kept]:
     unclassified = unclassified_places(app.catalog, app.policy, app.host)
-    items = iter_batches(CatalogDue(app.catalog), app.policy, now, only=only, unclassified=unclassified)
+    braked = frozenset(pair for brake in brakes for pair in brake.pairs)
+    source = CatalogDue(app.catalog)
+    yield from iter_batches(source, app.policy, now, only=only, unclassified=unclassified, braked=braked)
+
+
+def _spool(
+    app: App, path: Path, now: datetime, only: frozenset[ActionKind] | None, brakes: tuple[Brake, ...]
+) -> PlanFile:
+    catalog_id = app.catalog.facts().catalog_id
+    items = _iter_due(app, now, only, brakes)
     write_plan(path, items, policy=app.policy, catalog_id=catalog_id, now=now)
     return PlanFile(path, policy=app.policy, now=now)
 
@@ -160,7 +193,10 @@ def preview(app: App, options: PreviewOptions, progress: Progress) -> PreviewRep
             copy = stack.enter_context(copy_for_preview(None if options.root else app.catalog.url, now=app.now()))
             world = App(policy=app.policy, catalog=copy, clock=app.clock, host=app.host)
             scans, problems, codes = _preview_scan(world, options, progress)
-        plan = _spool(world, path, now, options.only)
+        brakes = () if options.root else brakes_of(world.catalog, world.policy, now)
+        if brakes:
+            codes.add(ExitCode.BRAKE)
+        plan = _spool(world, path, now, options.only, brakes)
         with world.catalog.read() as conn:
             roots = tuple((place.id, place.name, place.root) for place in places(conn))
             scanned = min((place.scanned_ns for place in places(conn) if place.scanned_ns is not None), default=None)
@@ -175,6 +211,7 @@ def preview(app: App, options: PreviewOptions, progress: Progress) -> PreviewRep
         root=options.root,
         before=before,
         waiting=waiting,
+        brakes=brakes,
         place_roots=roots,
         problems=problems,
         exit_code=worst_exit(codes),

@@ -82,6 +82,7 @@ class Session:
     held: list[HeldPlace] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     codes: set[ExitCode] = field(default_factory=set)
+    refuses_removals: bool = False  # the clock jumped
     _open_files: OpenFiles | None = None
     _names: dict[int, str] = field(default_factory=dict)
     _is_recorded: bool = False
@@ -116,6 +117,7 @@ class Session:
         return self.app.catalog.facts().rehearsal
 
     def _refuse_removals(self, earlier: datetime) -> None:
+        self.refuses_removals = True
         self.note(
             "run",
             None,

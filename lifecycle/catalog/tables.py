@@ -374,6 +374,16 @@ policies = Table(
     Column("first_used_ns", BigInteger, nullable=False),
     Column("first_run_id", _Id, ForeignKey("runs.id")),
 )  # fmt: skip
+# The retention that each team and class was last cleaned by: what is past the present one and not past this one is new.
+retentions = Table(
+    "retentions", metadata,
+    Column("team_id", _Id, ForeignKey("teams.id"), primary_key=True, autoincrement=False),
+    Column("class_id", _Id, ForeignKey("classes.id"), primary_key=True, autoincrement=False),
+    Column("expire_ns", BigInteger),  # NULL: for ever
+    Column("by_job", Integer, nullable=False),
+    Column("policy_digest", Text, nullable=False),
+    Column("since_ns", BigInteger, nullable=False),
+)  # fmt: skip
 acceptances = Table(
     "acceptances", metadata, _id(),
     Column("policy_digest", Text, nullable=False),

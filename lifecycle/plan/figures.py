@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from lifecycle.model import ReasonCode, RuleRef, TierName
 from lifecycle.policy.rules import ClassRule, ExpireFrom, Policy
@@ -17,6 +17,36 @@ from lifecycle.units import duration_ns
 JOB_FACTOR: Final = 3  # expire_from: job never keeps longer than this many times expire_after
 FIRST_SIGHT: Final = timedelta(hours=24)  # an unpacked old tree is not marked on the day it is found
 FIRST_SIGHT_NS: Final = duration_ns(FIRST_SIGHT)
+
+
+class Retention(NamedTuple):
+    """How long a class keeps, and from where it counts. ``expire_ns`` None: for ever."""
+
+    expire_ns: int | None
+    by_job: bool
+
+    def end_ns(self, last_write_ns: int, job_last_write_ns: int) -> int | None:
+        """When the segment may be marked; None: never.
+
+        Example: expire_after 30d from job. Last write day 0, the job's last write day 20: day 50. The job writes on
+        until day 200: day 90, three times 30 after the segment's own last write.
+        """
+        if self.expire_ns is None:
+            return None
+        if not self.by_job:
+            return last_write_ns + self.expire_ns
+        job_end = max(last_write_ns, job_last_write_ns) + self.expire_ns
+        return min(job_end, last_write_ns + JOB_FACTOR * self.expire_ns)
+
+    def keeps_as_long_as(self, other: Retention) -> bool:
+        """Whether no segment can become removable earlier by this than by ``other``. 30d from the job is longer than
+        30d from the write, and may be as long as 90d."""
+        if self.expire_ns is None:
+            return True
+        if other.expire_ns is None:
+            return False
+        factor = JOB_FACTOR if other.by_job and not self.by_job else 1
+        return self.expire_ns >= factor * other.expire_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,19 +85,13 @@ class Figures:
         """The age at which nothing but an obstacle keeps a segment; 0 where it never expires."""
         return (self.expire_ns or 0) * (JOB_FACTOR if self.by_job else 1)
 
-    def retention_end_ns(self, last_write_ns: int, job_last_write_ns: int) -> int | None:
-        """When the segment may be marked; None: never.
+    @property
+    def retention(self) -> Retention:
+        return Retention(self.expire_ns, self.by_job)
 
-        Example: expire_after 30d from job. Last write day 0, the job's last write day 20: day 50. The job writes on
-        until day 200: day 90, three times 30 after the segment's own last write.
-        """
-        if self.expire_ns is None:
-            return None
-        own_end = last_write_ns + self.expire_ns
-        if not self.by_job:
-            return own_end
-        job_end = max(last_write_ns, job_last_write_ns) + self.expire_ns
-        return min(job_end, last_write_ns + JOB_FACTOR * self.expire_ns)
+    def retention_end_ns(self, last_write_ns: int, job_last_write_ns: int) -> int | None:
+        """When the segment may be marked; None: never."""
+        return self.retention.end_ns(last_write_ns, job_last_write_ns)
 
     def at(self, figure: str) -> RuleRef | None:
         """Where ``warm_after`` and its like stand; the class's own line where the figure has none."""

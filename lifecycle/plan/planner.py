@@ -46,16 +46,17 @@ def iter_batches(
     *,
     only: Collection[ActionKind] | None = None,
     unclassified: Collection[int] = (),
+    braked: Collection[TeamClass] = (),
 ) -> Iterator[PlannedBatch | Kept]:
     """Everything that is due at ``now``, batch by batch in the order of a run, then one ``Kept`` per group.
 
     ``only`` names the actions to plan; None or all of them plan everything. What the others would do is then not
     looked at, nor counted as kept. Of places in ``unclassified`` nothing is marked or purged: policy's class rules
-    changed, and their segments were not all judged by them. A second call with the same inputs gives the same values in
-    the same order.
+    changed, and their segments were not all judged by them. Of teams and classes in ``braked`` nothing is marked. A
+    second call with the same inputs gives the same values in the same order.
     """
     wanted = EVERY_ACTION if only is None else frozenset(only)
-    for item in _Planner(source, policy, to_ns(now), wanted, frozenset(unclassified)).run():
+    for item in _Planner(source, policy, to_ns(now), wanted, frozenset(unclassified), frozenset(braked)).run():
         if isinstance(item, Kept) or item.kind in wanted:
             yield item
 
@@ -68,12 +69,14 @@ class _Planner:
         now_ns: int,
         wanted: frozenset[ActionKind],
         unclassified: frozenset[int],
+        braked: frozenset[TeamClass],
     ) -> None:
         self._source = source
         self._policy = policy
         self._now_ns = now_ns
         self._wanted = wanted
         self._unclassified = unclassified
+        self._braked = braked
         self._book = FigureBook(policy)
         self._grace_ns = duration_ns(policy.grace)
         self._make = BatchMaker(policy, now_ns)
@@ -201,7 +204,7 @@ class _Planner:
             for candidate in self._expiring(pair, figures):
                 if retention_blocker(candidate, figures, self._now_ns) is not None:
                     continue  # the source's range may be wider than the rule
-                code = mark_blocker(candidate, figures, self._now_ns) or self._class_doubt(candidate)
+                code = self._mark_blocker(pair, candidate, figures)
                 if code is None:
                     for closed in bins.add(_place_key(candidate), candidate):
                         yield self._make.mark(figures, *closed)
@@ -209,6 +212,10 @@ class _Planner:
                     self._kept.add(candidate, code, figures)
             for closed in bins.drain():
                 yield self._make.mark(figures, *closed)
+
+    def _mark_blocker(self, pair: TeamClass, candidate: Candidate, figures: Figures) -> ReasonCode | None:
+        code = mark_blocker(candidate, figures, self._now_ns) or self._class_doubt(candidate)
+        return ReasonCode.BRAKED if code is None and pair in self._braked else code
 
     def _expiring(self, pair: TeamClass, figures: Figures) -> Iterator[Candidate]:
         if figures.expire_ns is None:

@@ -37,6 +37,7 @@ TEXTS: Final[Mapping[ReasonCode, str]] = {
     ReasonCode.UNLISTED_TEAM: "policy does not list its team",
     ReasonCode.RETENTION_CHANGED: "policy keeps it longer than when it was marked: {required}",
     ReasonCode.UNKNOWN_CLASS: "policy no longer has its class",
+    ReasonCode.BRAKED: "a brake: newly over {required} for too many at once",
     ReasonCode.RECLASSIFYING: "its class is to be looked at again: the class rules changed",
     ReasonCode.MISSING: "its original was not there in the last scan",
     ReasonCode.QUARANTINED: "its archive is damaged and in quarantine",
@@ -44,7 +45,13 @@ TEXTS: Final[Mapping[ReasonCode, str]] = {
 }
 
 _BY_RETENTION: Final = frozenset(
-    (ReasonCode.EXPIRED, ReasonCode.TOO_YOUNG, ReasonCode.RETENTION_CHANGED, ReasonCode.NEVER_EXPIRES)
+    (
+        ReasonCode.EXPIRED,
+        ReasonCode.TOO_YOUNG,
+        ReasonCode.RETENTION_CHANGED,
+        ReasonCode.NEVER_EXPIRES,
+        ReasonCode.BRAKED,
+    )
 )
 _BY_GRACE: Final = frozenset((ReasonCode.GRACE_OVER, ReasonCode.IN_GRACE))
 _BY_TIER: Final = frozenset((ReasonCode.AGED, ReasonCode.NOT_IN_REQUIRED_TIER))

@@ -11,7 +11,7 @@ from lifecycle.policy.layouts import SourceLayouts
 from lifecycle.policy.rotation import is_never_claimed
 from lifecycle.policy.rules import DEFAULT, ClassRule, Policy, SourceRule
 from lifecycle.policy.schema import NEVER
-from lifecycle.units import format_limit, format_size
+from lifecycle.units import format_limit, format_size, format_size_limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +37,20 @@ def effective_policy(policy: Policy) -> tuple[EffectiveFigure, ...]:
         *(figure for name in policy.classes for figure in _class(policy, name)),
         *(figure for name in policy.teams for figure in _team(policy, name)),
         EffectiveFigure(subject="expire", figure="grace", value=format_limit(policy.grace), at=policy.grace_at),
+        *_limits(policy),
         EffectiveFigure(subject="", figure="timezone", value=policy.timezone, at=policy.timezone_at),
     )
+
+
+def _limits(policy: Policy) -> Iterator[EffectiveFigure]:
+    limits = policy.limits
+    share = f"{limits.share_of_team:.3%}".rstrip("%").rstrip("0").rstrip(".") + "%"
+    yield EffectiveFigure(
+        subject="expire", figure="limits.share_of_team", value=share, at=limits.at.get("share_of_team")
+    )
+    if limits.size_bytes is not None:
+        size = format_size_limit(limits.size_bytes)
+        yield EffectiveFigure(subject="expire", figure="limits.bytes", value=size, at=limits.at.get("bytes"))
 
 
 def _source(source: SourceRule) -> Iterator[EffectiveFigure]:

@@ -20,7 +20,7 @@ from lifecycle.policy.effective import effective_policy, explain_path
 from lifecycle.policy.mistakes import Checked, check_document, did_you_mean
 from lifecycle.policy.places import extra_labels, make_sources, make_tiers
 from lifecycle.policy.roots import Root, check_roots, resolve_catalog
-from lifecycle.policy.rules import Policy, SourceRule, TeamRule, TierRule
+from lifecycle.policy.rules import Limits, Policy, SourceRule, TeamRule, TierRule
 from lifecycle.policy.schema import PlatformKeys, TeamKeys, Wrong, json_schema
 from lifecycle.policy.starter import starter_files
 
@@ -139,8 +139,16 @@ def _make_policy(
         teams=team_rules,
         grace=keys.expire.grace,
         grace_at=document.given_ref(("expire", "grace")),
+        limits=_limits(keys, document),
         aliases={alias: team.name for team in team_rules.values() for alias in team.aliases},
     )
+
+
+def _limits(keys: PlatformKeys, document: Document) -> Limits:
+    limits = keys.expire.limits
+    refs = {key: document.given_ref(("expire", "limits", key)) for key in ("share_of_team", "bytes")}
+    at = {key: ref for key, ref in refs.items() if ref is not None}
+    return Limits(share_of_team=limits.share_of_team, size_bytes=limits.bytes, at=at)
 
 
 def _roots(sources: Mapping[int, SourceRule], tiers: Mapping[TierName, TierRule]) -> list[Root]:

@@ -93,6 +93,15 @@ class TeamRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much of a team may be marked at once because its retention changed; ``plan.brakes`` says what counts."""
+
+    share_of_team: float = 0.3  # of its segments or its bytes
+    size_bytes: int | None = None  # of anything at once; None: no limit
+    at: Mapping[str, RuleRef] = field(default_factory=dict)  # "share_of_team", "bytes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     digest: str  # hex, of the text before ${VAR}; shown by its first six characters
     files: tuple[tuple[str, str], ...]  # (name as shown, text), what the catalog keeps under the digest
@@ -108,6 +117,7 @@ class Policy:
     aliases: Mapping[str, str] = field(default_factory=dict)
     catalog_at: RuleRef | None = None
     timezone_at: RuleRef | None = None
+    limits: Limits = Limits()
 
     def team_of(self, name: str) -> str:
         """The team a folder name means: itself, or the team it is an alias of."""

@@ -24,7 +24,7 @@ from lifecycle.policy.layouts import HOST, open_layout
 from lifecycle.policy.match import STANDARD_LABELS, check_path_pattern, check_pattern
 from lifecycle.policy.rules import ExpireFrom
 from lifecycle.policy.template import parse_template
-from lifecycle.units import parse_duration, parse_size
+from lifecycle.units import parse_duration, parse_percent, parse_size
 
 NEVER: Final = "never"
 SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -152,6 +152,7 @@ _SIZE: Final = {
     "pattern": r"^\s*\d+(\.\d+)?\s*(B|[kKMGTP]B|[KMGTP]iB)\s*$",
     "examples": ["64MiB", "1GiB"],
 }
+_PERCENT: Final = {"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*%$", "examples": ["30%"]}
 _LEVEL: Final = {"anyOf": [{"type": "integer", "minimum": 1, "maximum": 19}, {"type": "string", "pattern": r"^1?\d$"}]}
 
 _TEAM: Final = r"(?!\.)[^/\x00-\x1f\x7f{}*?]{1,255}"
@@ -173,6 +174,7 @@ Limit = Annotated[
     WithJsonSchema(_LIMIT),
 ]
 Size = Annotated[int, BeforeValidator(_parsed(parse_size, "write a size above 0, as 64MiB")), WithJsonSchema(_SIZE)]
+Percent = Annotated[float, BeforeValidator(_parsed(parse_percent, "write a share as 30%")), WithJsonSchema(_PERCENT)]
 Level = Annotated[int, BeforeValidator(_parsed(_level, "write 3 or 9")), WithJsonSchema(_LEVEL)]
 Days = Annotated[int, BeforeValidator(_parsed(_days, "write 1d or 7d")), WithJsonSchema(_DURATION)]
 TeamName = Annotated[
@@ -311,14 +313,24 @@ class BoundKeys(Keys):
     expire_after: tuple[Duration, Duration] | None = None
 
 
-class ExpireKeys(Keys):
-    not_yet = frozenset({"limits"})
+class LimitsKeys(Keys):
+    """More than this at once, and nothing of the team is marked until somebody accepts it."""
 
+    share_of_team: Percent = Field(
+        default=0.3,
+        description="of a team's segments or bytes, newly past their retention because it changed or is new here",
+        json_schema_extra={"default": "30%"},
+    )
+    bytes: Size | None = Field(default=None, description="of a team's logs marked in one run, for whatever reason")
+
+
+class ExpireKeys(Keys):
     grace: Duration = Field(
         default=timedelta(days=3),
         description="from mark to purge; it can be undone until then",
         json_schema_extra={"default": "3d"},
     )
+    limits: LimitsKeys = LimitsKeys()
 
 
 class PlatformKeys(Keys):

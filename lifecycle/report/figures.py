@@ -17,6 +17,7 @@ from lifecycle.model import ActionKind, Kept, PlannedBatch, TierName, Usage
 
 if TYPE_CHECKING:
     from lifecycle.catalog.reclassifying import WaitingChange
+    from lifecycle.plan.brakes import Brake, Newly
     from lifecycle.plan.plan import PlanSummary
 
 
@@ -176,6 +177,7 @@ class PreviewReport:
     out: Path | None = None  # the plan file that was written
     root: Path | None = None  # the tree that was looked at without a catalog
     before: tuple[TierUsage, ...] = ()
+    brakes: tuple[Brake, ...] = ()
     waiting: tuple[WaitingChange, ...] = ()  # changes of class that would keep shorter, not accepted yet
     place_roots: tuple[tuple[int, str, str], ...] = ()  # (place id, name, root) for showing members' paths
     problems: tuple[ProblemLine, ...] = ()  # what could not be looked at
@@ -190,6 +192,7 @@ class AcceptanceReport:
     reason: str
     accepted_by: str
     changes: tuple[WaitingChange, ...]
+    removals: tuple[Newly, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

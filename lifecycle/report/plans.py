@@ -9,11 +9,12 @@ from typing import Final
 from lifecycle.catalog.reclassifying import WaitingChange
 from lifecycle.model import Kept, PlannedBatch, TierName
 from lifecycle.names import show_name
+from lifecycle.plan.brakes import describe_brake
 from lifecycle.plan.plan import PlanLine
 from lifecycle.plan.reasons import render_reason
 from lifecycle.report.blocks import Block, Cell, CellKind, Column, Line, Table, Tone
 from lifecycle.report.figures import DueLine, PreviewReport, ScanReport
-from lifecycle.report.runs import count_of, describe_waiting, iter_problem_lines
+from lifecycle.report.runs import accept_hint, count_of, describe_waiting, iter_problem_lines
 from lifecycle.units import format_count, format_duration, format_instant, format_size, from_ns
 
 _PLAN_COLUMNS: Final = (
@@ -39,7 +40,11 @@ def fold_preview(report: PreviewReport, *, now: datetime) -> Iterator[Block]:
     if summary.is_empty:
         yield Line(text="nothing is due", tone=Tone.GOOD)
     yield from _totals(report)
+    for brake in report.brakes:
+        yield Line(text=f"brake: {describe_brake(brake)}", tone=Tone.WARNING)
     yield from iter_waiting_lines(report.waiting, summary.policy_digest)
+    if report.brakes and not report.waiting:
+        yield Line(text=f"to accept it: {accept_hint(summary.policy_digest)}", tone=Tone.QUIET)
     yield Line(text=_next(report), tone=Tone.QUIET)
 
 

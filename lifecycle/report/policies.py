@@ -34,11 +34,15 @@ def fold_checked(policy: Policy, directory: str) -> Iterator[Block]:
 
 def fold_acceptance(done: AcceptanceReport) -> Iterator[Block]:
     """``policy accept``: the figures, and who wanted it why."""
-    if not done.changes:
+    if not (done.changes or done.removals):
         yield Line(text=f"policy {done.policy_digest[:6]}: nothing waits to be accepted", tone=Tone.GOOD)
         return
     for change in done.changes:
         yield Line(text=describe_waiting(change))
+    for newly in done.removals:
+        usage = f"{count_of(newly.usage.segments, 'segment')} ({format_size(newly.usage.logical_bytes)})"
+        since = "for the first time here" if newly.is_first else "since policy changed"
+        yield Line(text=f"{newly.team}: {usage} of class {newly.class_name}, past retention {since}")
     yield Line(text=f"accepted by {done.accepted_by}: {done.reason}; the next run carries it out", tone=Tone.GOOD)
 
 

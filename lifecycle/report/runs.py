@@ -43,6 +43,11 @@ def count_of(count: int, noun: str, plural: str = "") -> str:
     return f"{format_count(count)} {noun if count == 1 else plural or noun + 's'}"
 
 
+def accept_hint(policy_digest: str) -> str:
+    """What to type once a person has looked."""
+    return f'lifecycle plan --list --action mark, then: lifecycle policy accept {policy_digest[:6]} --reason "…"'
+
+
 def describe_waiting(change: WaitingChange) -> str:
     """A change of class that would keep shorter."""
     size = f"{count_of(change.segments, 'segment')} ({format_size(change.logical_bytes)})"

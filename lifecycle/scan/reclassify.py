@@ -35,7 +35,7 @@ from lifecycle.catalog.reclassifying import (
 )
 from lifecycle.catalog.store import Catalog
 from lifecycle.model import Original, PlaceKind, ReasonCode
-from lifecycle.plan.figures import JOB_FACTOR, FigureBook, Figures
+from lifecycle.plan.figures import FigureBook, Figures
 from lifecycle.policy.layouts import HOST, Claim, SourceLayouts
 from lifecycle.policy.rules import Policy, SourceRule
 from lifecycle.units import to_ns
@@ -191,15 +191,11 @@ def keeps_as_long(old: Figures | ReasonCode, new: Figures | ReasonCode) -> bool:
     """Whether no segment can become removable earlier by ``new`` than by ``old``.
 
     A team that policy does not list was promised nothing; a class that policy no longer has kept for a time that is not
-    known any more. 30d from the job is longer than 30d from the write, and may be as long as 90d.
+    known any more.
     """
-    if isinstance(new, ReasonCode) or new.expire_ns is None or old is ReasonCode.UNLISTED_TEAM:
+    if isinstance(new, ReasonCode) or old is ReasonCode.UNLISTED_TEAM:
         return True
-    if isinstance(old, ReasonCode) or old.expire_ns is None:
-        return False
-    if old.by_job and not new.by_job:
-        return new.expire_ns >= JOB_FACTOR * old.expire_ns
-    return new.expire_ns >= old.expire_ns
+    return not isinstance(old, ReasonCode) and new.retention.keeps_as_long_as(old.retention)
 
 
 def _is_as_claimed(segment: Classified, claim: Claim) -> bool:

@@ -257,6 +257,19 @@ def upgrade() -> None:
     op.create_index("ix_problems_run_id", "problems", ["run_id"])
 
     op.create_table(
+        "retentions",
+        sa.Column("team_id", _id(), autoincrement=False, nullable=False),
+        sa.Column("class_id", _id(), autoincrement=False, nullable=False),
+        sa.Column("expire_ns", sa.BigInteger()),
+        sa.Column("by_job", sa.Integer(), nullable=False),
+        sa.Column("policy_digest", sa.Text(), nullable=False),
+        sa.Column("since_ns", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["class_id"], ["classes.id"], name="fk_retentions_class_id_classes"),
+        sa.ForeignKeyConstraint(["team_id"], ["teams.id"], name="fk_retentions_team_id_teams"),
+        sa.PrimaryKeyConstraint("team_id", "class_id", name="pk_retentions"),
+    )
+
+    op.create_table(
         "rollups",
         sa.Column("team_id", _id(), autoincrement=False, nullable=False),
         sa.Column("class_id", _id(), autoincrement=False, nullable=False),

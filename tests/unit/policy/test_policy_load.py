@@ -333,7 +333,6 @@ def test_a_policy_needs_classes_a_catalog_and_sources(load: Loads) -> None:
     ("text", "key"),
     [
         *((SHORT + f"{key}: {{}}\n", key) for key in ("quota", "team_defaults", "windows", "holds")),
-        (SHORT + "expire: {limits: {share_of_team: 30%}}\n", "limits"),
         (SHORT + "bounds: {hold: 400d}\n", "hold"),
         (SHORT + "bounds: {total: 30TiB}\n", "total"),
         (SHORT.replace("tiers: {", "tiers: {hot: {high: 80%}, "), "high"),
