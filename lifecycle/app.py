@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from lifecycle.catalog.places import Place, place_by_id, places, set_marker_generation
+from lifecycle.catalog.places import Place, places
 from lifecycle.catalog.store import Catalog
 from lifecycle.errors import PlaceUnavailable
 from lifecycle.model import PlaceKind
@@ -84,19 +84,6 @@ def check_marker(app: App, place: Place) -> str:
     if marker.generation <= place.generation:
         return ""
     return f"{place}: its marker is of generation {marker.generation}, this catalog knows {place.generation}"
-
-
-def rewrite_marker(app: App, place: Place) -> Place:
-    """The next generation, in the catalog first: a crash between the two leaves a marker that is merely behind.
-
-    Returns the place as it is then.
-    """
-    with app.catalog.write() as conn:
-        set_marker_generation(conn, place.id, place_by_id(conn, place.id).generation + 1)
-    with app.catalog.read() as conn:
-        current = place_by_id(conn, place.id)
-    put_marker(app.catalog.facts().catalog_id, current)
-    return current
 
 
 def put_marker(catalog_id: str, place: Place) -> None:

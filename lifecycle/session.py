@@ -8,15 +8,15 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from lifecycle.app import App, check_marker, known_places, rewrite_marker, unknown_places
-from lifecycle.catalog.lease import Lease, take_lease
-from lifecycle.catalog.places import Place, place_by_id, set_place_root, set_place_state
+from lifecycle.app import App, check_marker, known_places, put_marker, unknown_places
+from lifecycle.catalog.lease import Lease, release_leases, take_lease
+from lifecycle.catalog.places import Place, next_generations, place_by_id, set_place_root, set_place_state
 from lifecycle.catalog.runs import (
     Problem,
     SpaceSample,
@@ -137,10 +137,8 @@ class Session:
                 end_run(
                     conn, self.run_id, ended_ns=to_ns(self.app.now()), exit_code=code, summary={"error": str(error)}
                 )
-        for opened in self.opened:
-            if opened.lease is not None:
-                with contextlib.suppress(LifecycleError):
-                    opened.lease.release()
+        with contextlib.suppress(LifecycleError):
+            release_leases(self.app.catalog, [opened.lease for opened in self.opened if opened.lease is not None])
 
     # --- places
 
@@ -195,16 +193,25 @@ class Session:
                     raise
                 self.held.append(HeldPlace(place=str(opened.place), holder=error.message.partition(" is held by ")[2]))
                 self.opened.remove(opened)
-        for opened in self.opened:
-            if not opened.is_behind:
-                # Before anything is done: a catalog that comes back from a backup of an hour ago is then behind.
-                opened.place = rewrite_marker(self.app, opened.place)
+        # Before anything is done: a catalog that comes back from a backup of an hour ago is then behind.
+        up_to_date = [opened for opened in self.opened if not opened.is_behind]
+        with self.app.catalog.write() as conn:
+            current = next_generations(conn, [opened.place.id for opened in up_to_date])
+        for opened, place in zip(up_to_date, current, strict=True):
+            opened.place = place
+        self._put_markers(current)
 
     def look_at_proc(self) -> OpenFiles:
         """One look for the whole run: it costs as many system calls as there are open files on the host."""
         if self._open_files is None:
             self._open_files = files_open_for_writing()
         return self._open_files
+
+    def _put_markers(self, current: Iterable[Place]) -> None:
+        """After the commit of their generation: a crash between the two leaves a marker that is merely behind."""
+        catalog_id = self.app.catalog.facts().catalog_id
+        for place in current:
+            put_marker(catalog_id, place)
 
     # --- steps
 
@@ -301,10 +308,9 @@ class Session:
                 exit_code=report.exit_code,
                 summary=json.loads(render_run_line(report)),
             )
+            current = next_generations(conn, [opened.place.id for opened in self.opened if not opened.is_behind])
         self._is_recorded = True
-        for opened in self.opened:
-            if not opened.is_behind:
-                rewrite_marker(self.app, opened.place)
+        self._put_markers(current)
 
 
 def _scan_report(place: Place, figures: ScanFigures) -> ScanReport:

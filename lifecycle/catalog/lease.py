@@ -14,6 +14,7 @@ import socket
 import struct
 import time
 import weakref
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
@@ -60,13 +61,15 @@ class Lease:
 
     def release(self) -> None:
         """Free the place. The lock goes even when the catalog cannot be written any more."""
-        if self._lock is None:
-            return
-        try:
-            with self._catalog.write() as conn:
-                sql = "UPDATE leases SET holder = '', expires_ns = 0 WHERE place_id = ? AND token = ?"
-                conn.exec_driver_sql(bind(conn, sql), (self.place_id, self.token))
-        finally:
+        release_leases(self._catalog, [self])
+
+    @property
+    def is_held(self) -> bool:
+        return self._lock is not None
+
+    def free_lock(self) -> None:
+        """Let others have the place, whatever its row says."""
+        if self._lock is not None:
             self._lock.free()
             self._lock = None
 
@@ -106,6 +109,22 @@ def take_lease(
         lock.free()
         raise
     return Lease(catalog, place_id=place.id, token=token, title=str(place), lock=lock, clock=clock or ticking)
+
+
+def release_leases(catalog: Catalog, leases: Sequence[Lease]) -> None:
+    """Free several places in one transaction; those that were freed before are passed over. The locks go even when the
+    catalog cannot be written any more."""
+    held = [lease for lease in leases if lease.is_held]
+    if not held:
+        return
+    try:
+        with catalog.write() as conn:
+            sql = bind(conn, "UPDATE leases SET holder = '', expires_ns = 0 WHERE place_id = ? AND token = ?")
+            for lease in held:
+                conn.exec_driver_sql(sql, (lease.place_id, lease.token))
+    finally:
+        for lease in held:
+            lease.free_lock()
 
 
 def lock_path(catalog: Path) -> Path:

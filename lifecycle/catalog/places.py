@@ -133,6 +133,13 @@ def set_marker_generation(conn: Connection, place_id: int, generation: int) -> N
     conn.exec_driver_sql(bind(conn, "UPDATE places SET generation = ? WHERE id = ?"), (generation, place_id))
 
 
+def next_generations(conn: Connection, place_ids: Sequence[int]) -> list[Place]:
+    """The places with the generation that their markers get once this transaction is durable, in the order given."""
+    for place_id in place_ids:
+        set_marker_generation(conn, place_id, place_by_id(conn, place_id).generation + 1)
+    return [place_by_id(conn, place_id) for place_id in place_ids]
+
+
 def record_findings(conn: Connection, place_id: int, run_id: int, found: Sequence[Finding]) -> None:
     """Put one scan's findings in the place of the former scan's. Equal kind and detail are added up."""
     sums: dict[tuple[str, str], tuple[int, int, str]] = {}

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import timedelta
 
 import pytest
+from sqlalchemy.exc import DatabaseError
 
-from lifecycle.catalog.lease import FileLock, lock_path, take_lease
+from lifecycle.catalog.lease import FileLock, lock_path, release_leases, take_lease
 from lifecycle.catalog.store import Catalog
 from lifecycle.errors import LeaseHeld, LeaseLost
 from tests.builders import NOON
@@ -138,6 +140,37 @@ def test_a_release_twice_is_a_release_once(catalog: Catalog, rows: Rows) -> None
     with catalog.write(other), pytest.raises(LeaseHeld, match="run 2"):
         take_lease(catalog, rows.source, holder="run 3", now=NOON)
     other.release()
+
+
+def test_leases_released_together_are_all_free_and_one_that_was_lost_is_left_to_its_holder(
+    catalog: Catalog, rows: Rows
+) -> None:
+    places = (rows.source, rows.warm, rows.place("nvme"))
+    mine, lost, over = (take_lease(catalog, place, holder="run 1", now=NOON) for place in places)
+    over.release()
+    with catalog.write() as conn:  # what another host's taking does to the row
+        conn.exec_driver_sql(
+            "UPDATE leases SET token = token + 1, holder = 'run 2' WHERE place_id = ?", (lost.place_id,)
+        )
+    release_leases(catalog, [mine, lost, over])
+    assert not (mine.is_held or lost.is_held or over.is_held)
+    with catalog.read() as conn:
+        holders = dict(conn.exec_driver_sql("SELECT place_id, holder FROM leases").fetchall())
+    assert holders == {mine.place_id: "", lost.place_id: "run 2", over.place_id: ""}
+    for place in places:
+        take_lease(catalog, place, holder="run 3", now=NOON).release()
+
+
+def test_locks_go_although_the_catalog_cannot_be_written(catalog: Catalog, rows: Rows) -> None:
+    leases = [take_lease(catalog, place, holder="run 1", now=NOON) for place in (rows.source, rows.warm)]
+    with closing(sqlite3.connect(catalog.path)) as raw, raw:
+        raw.execute("ALTER TABLE leases RENAME TO elsewhere")
+    with pytest.raises(DatabaseError):
+        release_leases(catalog, leases)
+    for lease in leases:
+        lock = FileLock(lock_path(catalog.path), start=lease.place_id, length=1)
+        assert lock.try_take()
+        lock.free()
 
 
 def test_a_forked_worker_that_outlives_the_holder_holds_nothing(catalog: Catalog, rows: Rows) -> None:
