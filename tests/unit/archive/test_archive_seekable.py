@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import struct
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 import zstandard
@@ -12,7 +14,9 @@ import zstandard
 from lifecycle.archive.seekable import (
     MAX_FRAME_BYTES,
     MAX_WINDOW_BYTES,
+    QUICK,
     SAMPLE_EVERY,
+    SECOND_SAMPLE,
     SeekableReader,
     SeekableWriter,
     readable_bytes,
@@ -47,6 +51,22 @@ def compress(content: bytes, **options: object) -> bytes:
     return zstandard.ZstdCompressor(**{"write_checksum": True, **options}).compress(content)
 
 
+def quick(content: bytes) -> bytes:
+    return SeekableWriter(Store(), level=1, threads=0)._encode(content, QUICK)
+
+
+def frame_bytes(data: bytes) -> int:
+    """Stored bytes of all frames, without the table."""
+    return SeekableReader(Store(data), "a").table.starts[-1]
+
+
+def prose(size: int, seed: int = 1) -> bytes:
+    """Words in any order: what a quick search is bad at."""
+    source = random.Random(seed)
+    words = [bytes(source.choices(b"abcdefghij", k=source.randint(3, 9))) for _ in range(3000)]
+    return b" ".join(source.choices(words, k=size // 5))[:size]
+
+
 @pytest.mark.parametrize("threads", [0, 1, 3])
 def test_frames_come_back_in_order_whatever_the_threads(threads: int) -> None:
     frames = [log_lines(5000, seed=number) for number in range(20)]
@@ -66,7 +86,11 @@ def test_no_more_frames_wait_than_there_are_threads_plus_one() -> None:
             return super()._encode(raw, level)
 
     writer = Slow(Store(), level=1, threads=2)
-    feeder = threading.Thread(target=lambda: [(writer.add_frame(b"x" * 100), waiting.append(1)) for _ in range(10)])
+    gate.set()
+    writer.add_frame(b"x" * 100)  # a sample, which the next frame waits for
+    writer.frame_sizes()
+    gate.clear()
+    feeder = threading.Thread(target=lambda: [(writer.add_frame(b"x" * 100), waiting.append(1)) for _ in range(6)])
     feeder.start()
     deadline = time.monotonic() + 10
     while len(waiting) < 3 and time.monotonic() < deadline:
@@ -76,7 +100,7 @@ def test_no_more_frames_wait_than_there_are_threads_plus_one() -> None:
     gate.set()
     feeder.join(10)
     writer.finish()
-    assert len(waiting) == 10
+    assert len(waiting) == 6
 
 
 def test_an_error_of_the_store_reaches_the_caller_and_ends_the_threads() -> None:
@@ -93,11 +117,25 @@ def test_an_error_of_the_store_reaches_the_caller_and_ends_the_threads() -> None
 
 
 def test_the_level_given_is_a_ceiling_and_a_sample_may_go_below_it() -> None:
-    # Lines full of random figures: level 1 is known to be smaller than level 3 here, which the first line checks.
+    # Lines full of random figures: level 1 is known to be smaller than level 3 here, and the quick search than both.
     frames = [log_lines(300_000, seed=number) for number in range(4)]
-    sizes = {level: [len(compress(frame, level=level)) for frame in frames] for level in (1, 3)}
-    assert sum(sizes[1]) <= sum(sizes[3])
-    assert len(write(frames)) == len(write(frames, level=1))
+    sizes = {level: sum(len(compress(frame, level=level)) for frame in frames) for level in (1, 3)}
+    assert sizes[1] <= sizes[3]
+    for level in (1, 3):
+        assert frame_bytes(write(frames, level=level)) < sizes[1]
+
+
+@pytest.mark.parametrize("make", [lambda seed: log_lines(300_000, seed=seed), lambda seed: prose(300_000, seed=seed)])
+def test_no_kind_of_text_is_larger_than_at_the_level_given(make: Callable[[int], bytes]) -> None:
+    frames = [make(number) for number in range(4)]
+    assert frame_bytes(write(frames)) <= sum(len(compress(frame, level=3)) for frame in frames)
+
+
+def test_a_log_that_begins_unlike_the_rest_of_it_is_looked_at_again_soon() -> None:
+    frames = [log_lines(100_000)] + [prose(100_000, seed=number) for number in range(SECOND_SAMPLE + 20)]
+    wrong = len(compress(frames[0])) + sum(len(quick(frame)) for frame in frames[1:])
+    right = len(compress(frames[0])) + sum(len(compress(frame, level=3)) for frame in frames[1:])
+    assert right < frame_bytes(write(frames)) < right + (wrong - right) // 2
 
 
 def test_where_effort_pays_the_level_given_is_used() -> None:
