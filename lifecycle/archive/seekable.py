@@ -42,12 +42,12 @@ _FOOTER: Final = struct.Struct("<IBI")
 _ENTRY_BYTES: Final = 12
 _CHECKSUM_OF_NOTHING: Final = 0x51D8E999  # low half of XXH64 of no bytes
 _TAIL_BYTES: Final = 64 * 1024
-# A table of 16 KiB forgets most of what it saw. Random digits then find no short matches that cost more than they save,
+# A table of 8 KiB forgets most of what it saw. Random digits then find no short matches that cost more than they save,
 # and what repeats from line to line is still found: smaller than level 1 and 3 on such lines, and faster than level 1.
 _QUICK_SEARCH: Final = zstandard.ZstdCompressionParameters(
     window_log=19,
-    chain_log=12,
-    hash_log=12,
+    chain_log=11,
+    hash_log=11,
     search_log=1,
     min_match=7,
     strategy=zstandard.STRATEGY_FAST,
