@@ -64,11 +64,12 @@ class Framing:
         return hasher.digest()
 
     def flush(self) -> None:
-        """Make one frame of what is held."""
-        if self._parts:
-            self._sink.add_frame(b"".join(self._parts))
-            self._parts = []
-            self._held = 0
+        """Make one frame of what is held, none of nothing."""
+        raw = b"".join(self._parts)
+        self._parts = []
+        self._held = 0
+        if raw:
+            self._sink.add_frame(raw)
 
     def _cut(self, low: int) -> None:
         """Make frames of what is held and keep the rest, which is all of this segment; it begins at ``low``."""

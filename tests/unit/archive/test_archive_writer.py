@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lifecycle.archive import ArchiveWriter, Form, SingleWriter, open_archive, stored_shares
+from lifecycle.archive import ArchiveWriter, Form, SingleWriter, open_archive, stored_shares, verify_archive
 from lifecycle.archive.framing import MAX_FRAME_BYTES
 from lifecycle.archive.reader import ArchiveReader
 from lifecycle.errors import LifecycleError, Skipped
@@ -62,6 +62,16 @@ def test_a_line_longer_than_a_frame_is_cut_where_the_frame_is_full() -> None:
     frames = frames_of(data)
     assert b"".join(frames) == content
     assert max(map(len, frames)) <= 4096
+
+
+@pytest.mark.parametrize("header", range(0, 4096, 512))
+def test_a_segment_that_ends_with_its_frame_leaves_no_empty_one(header: int) -> None:
+    content = (b"x" * 63 + b"\n") * ((8192 - header) // 64)
+    store = Store()
+    with a_writer(store) as writer:
+        writer.add_stream(a_member(data=content), (content,))
+        facts = writer.finish()
+    verify_archive(store, facts)
 
 
 def test_a_stream_and_a_whole_member_give_the_same_archive_content() -> None:
