@@ -31,6 +31,7 @@ MIN_LEVEL: Final = 1
 MAX_LEVEL: Final = 19  # above it windows grow past MAX_WINDOW_BYTES
 SAMPLE_EVERY: Final = 64  # frames between two comparisons of ways to compress
 SECOND_SAMPLE: Final = 8  # what a log begins with is often not what it is full of
+LOOK_EVERY: Final = 16  # frames between two looks whether the text still compresses as the sample did
 QUICK: Final = 0  # instead of a level: a search that remembers little, best on lines full of numbers
 
 _FRAME_MAGIC: Final = b"\x28\xb5\x2f\xfd"
@@ -62,10 +63,10 @@ Buffer = bytes | memoryview
 class SeekableWriter:
     """Compresses frames in ``threads`` threads (0: in the caller's) and writes them in order.
 
-    ``level`` is the most effort that is spent. Now and then a frame is compressed ``QUICK`` too, and where that is not
-    larger the next frames are as well: on lines full of numbers it often wins, in half the time of level 3. The same
-    frames give the same bytes, whatever the number of threads. At most ``threads + 1`` frames wait. ``close`` ends the
-    threads, also after an error.
+    ``level`` is the most effort that is spent. Now and then, and where the text has changed, a frame is compressed
+    ``QUICK`` too, and where that is not larger the next frames are as well: on lines full of numbers it often wins, in
+    half the time of level 3. The same frames give the same bytes, whatever the number of threads. At most
+    ``threads + 1`` frames wait. ``close`` ends the threads, also after an error.
     """
 
     def __init__(self, out: ObjectWriter, *, level: int, threads: int) -> None:
@@ -76,6 +77,7 @@ class SeekableWriter:
         self._chosen = level
         self._sampling: Future[bytes] | None = None
         self._frames = 0
+        self._sampled = 0
         self._threads = threads
         self._local = threading.local()
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="zstd") if threads else None
@@ -86,7 +88,9 @@ class SeekableWriter:
 
     def add_frame(self, raw: Buffer) -> None:
         """Take one frame's content, which must not change any more."""
-        is_sample = self._frames % SAMPLE_EVERY == 0 or self._frames == SECOND_SAMPLE
+        is_sample = self._is_sample(self._frames)
+        if is_sample:
+            self._sampled = self._frames
         self._frames += 1
         if self._pool is None:
             self._record(self._encode_sample(raw) if is_sample else self._encode(raw, self._chosen), len(raw))
@@ -132,6 +136,21 @@ class SeekableWriter:
     def close(self) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _is_sample(self, frame: int) -> bool:
+        if frame % SAMPLE_EVERY == 0 or frame == SECOND_SAMPLE:
+            return True
+        seen = frame - LOOK_EVERY
+        if frame % LOOK_EVERY or seen <= self._sampled:
+            return False
+        while len(self._waiting) >= LOOK_EVERY:  # the frame to look at is the same for any number of threads
+            self._write_oldest()
+        sample, now = self._share(self._sampled), self._share(seen)
+        return abs(now - sample) > sample / 8
+
+    def _share(self, frame: int) -> float:
+        """What is left of a frame after compressing, of 1."""
+        return self._entries[3 * frame] / self._entries[3 * frame + 1]
 
     def _encode_sample(self, raw: Buffer) -> bytes:
         quick, full = self._encode(raw, QUICK), self._encode(raw, self._level)

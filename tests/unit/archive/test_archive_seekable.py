@@ -12,6 +12,7 @@ import pytest
 import zstandard
 
 from lifecycle.archive.seekable import (
+    LOOK_EVERY,
     MAX_FRAME_BYTES,
     MAX_WINDOW_BYTES,
     QUICK,
@@ -136,6 +137,16 @@ def test_a_log_that_begins_unlike_the_rest_of_it_is_looked_at_again_soon() -> No
     wrong = len(compress(frames[0])) + sum(len(quick(frame)) for frame in frames[1:])
     right = len(compress(frames[0])) + sum(len(compress(frame, level=3)) for frame in frames[1:])
     assert right < frame_bytes(write(frames)) < right + (wrong - right) // 2
+
+
+@pytest.mark.parametrize("threads", [0, 3, LOOK_EVERY + 3])
+def test_text_that_turns_into_another_is_looked_at_again_long_before_its_time(threads: int) -> None:
+    numbers = [log_lines(20_000, seed=number) for number in range(SECOND_SAMPLE + 4)]
+    words = [prose(20_000, seed=number) for number in range(SAMPLE_EVERY - len(numbers))]
+    data = write(numbers + words, threads=threads)
+    wrong, right = sum(len(quick(frame)) for frame in words), sum(len(compress(frame, level=3)) for frame in words)
+    assert frame_bytes(data) - sum(len(quick(frame)) for frame in numbers) < right + (wrong - right) * 2 // 3
+    assert data == write(numbers + words)
 
 
 def test_where_effort_pays_the_level_given_is_used() -> None:
