@@ -79,6 +79,16 @@ def format_size(size_bytes: int) -> str:
     return f"{'-' if size_bytes < 0 else ''}{figures} {unit}"
 
 
+def format_decimal_size(size_bytes: float) -> str:
+    """At most three figures and a decimal unit, as disks are sold: ``480 GB``, ``4.5 TB``."""
+    value, unit = float(size_bytes), "B"
+    for unit in ("B", "kB", "MB", "GB", "TB", "PB"):
+        if value < 999.5 or unit == "PB":
+            break
+        value /= 1000
+    return f"{value:.3g} {unit}"
+
+
 def format_duration(duration: timedelta) -> str:
     """The shortest exact-enough form for people: ``45 s``, ``38 min``, ``2 h 41 min``, ``9 d``."""
     seconds = duration.total_seconds()

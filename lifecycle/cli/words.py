@@ -34,6 +34,7 @@ COMMANDS: Final = (
     _row("explain", _FIND, "Say all about one segment: state, next step, when and why."),
     _row("history", _FIND, "List runs, what one run did, or what happened to one path."),
     _row("restore", _FIND, "Bring segments back as files, exactly as they were."),
+    _row("estimate", _SETTLE, "Say how much storage logs will need: raw, compressed, per tier in the steady state."),
     _row("init", _SETTLE, "Make a starter policy, the catalog and the markers."),
     _row("scan", _SETTLE, "Bring the catalog up to date with the trees. Moves nothing."),
     _row("policy", _SETTLE, "Check, show, explain and accept the policy; print its schema."),
@@ -62,7 +63,7 @@ _WORDS_OF: Final = {
 OTHER_WORDS: Final[Mapping[str, str]] = {word: ours for ours, words in _WORDS_OF.items() for word in words.split()}
 # Of the design, and not there yet: said plainly, and never guessed into something else.
 NOT_YET: Final = (
-    "search", "cat", "hold", "verify", "doctor", "estimate", "forecast", "metrics", "incidents", "serve", "export",
+    "search", "cat", "hold", "verify", "doctor", "forecast", "metrics", "incidents", "serve", "export",
 )  # fmt: skip
 
 OTHER_OPTIONS: Final[Mapping[str, str]] = {
