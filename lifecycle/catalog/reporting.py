@@ -123,11 +123,9 @@ def _age_unknown(conn: Connection) -> int:
     return sum(int(conn.exec_driver_sql(sql, tuple(pair)).scalar_one()) for pair in pairs)
 
 
-def count_live_archives(
-    conn: Connection, *, teams: Sequence[str] = (), classes: Sequence[str] = ()
-) -> dict[TierName, int]:
-    """Objects by tier. ``teams`` and ``classes`` are exact names; without them all are counted."""
-    parts, values = ["a.state = 'live'"], list[str]()
+def count_archives(conn: Connection, *, teams: Sequence[str] = (), classes: Sequence[str] = ()) -> dict[TierName, int]:
+    """Objects that hold segments, damaged ones too, by tier. ``teams`` and ``classes`` are exact names; none: all."""
+    parts, values = ["a.state IN ('live', 'quarantined')"], list[str]()
     for column, names in (("t.name", teams), ("c.name", classes)):
         if names:
             parts.append(f"{column} IN ({', '.join('?' * len(names))})")

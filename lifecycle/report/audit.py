@@ -18,8 +18,8 @@ from lifecycle.catalog.reclassifying import waiting_changes
 from lifecycle.catalog.reporting import (
     CatalogCounters,
     Space,
+    count_archives,
     count_for_audit,
-    count_live_archives,
     count_problems,
     newest_space,
 )
@@ -93,7 +93,7 @@ def gather_audit(catalog: Catalog, policy: Policy, *, now: datetime, only: Audit
         waiting = waiting_changes(conn)
         names = [] if only.is_everything else sorted({row.team or "" for row in usage})
         classes = [] if only.is_everything else sorted({row.class_name or "" for row in usage})
-        archives = count_live_archives(conn, teams=names, classes=classes)
+        archives = count_archives(conn, teams=names, classes=classes)
     runs = [make_run_line(record, problems.get(record.id, 0)) for record in records]
     tiers = tuple(_iter_tiers(usage, archives, space, policy, only))
     own_runs = [run for run in runs if run.command == "run"]
@@ -122,7 +122,7 @@ def tier_usage(catalog: Catalog) -> tuple[TierUsage, ...]:
     """The tiers as they are now, without what the file systems say: what a run notes before and after."""
     with catalog.read() as conn:
         sums = {row.tier: row.usage for row in usage_by(conn, "tier")}
-        archives = count_live_archives(conn)
+        archives = count_archives(conn)
     return tuple(
         TierUsage(tier=tier, usage=usage, objects=usage.segments if tier is TierName.HOT else archives.get(tier, 0))
         for tier in TierName

@@ -11,8 +11,8 @@ import pytest
 from lifecycle.catalog.places import Finding, record_findings, set_place_state
 from lifecycle.catalog.reporting import (
     DIMENSIONS,
+    count_archives,
     count_for_audit,
-    count_live_archives,
     count_problems,
     group_segments,
     newest_space,
@@ -105,11 +105,12 @@ def test_counters_count_each_thing_once(filled: Rows) -> None:
     assert (counted.marked, counted.held, counted.unfinished_batches, counted.quarantined_archives) == (0, 0, 0, 0)
 
 
-def test_live_archives_are_counted_by_tier_and_team(filled: Rows) -> None:
+def test_archives_that_hold_something_are_counted_by_tier_and_team(filled: Rows) -> None:
     filled.archive("vision/gone.tar.zst", state="removed")
+    filled.archive("vision/damaged.tar.zst", state="quarantined")
     with filled.catalog.read() as conn:
-        assert count_live_archives(conn) == {TierName.WARM: 1}
-        assert count_live_archives(conn, teams=["nlp"]) == {}
+        assert count_archives(conn) == {TierName.WARM: 2}
+        assert count_archives(conn, teams=["nlp"]) == {}
 
 
 def test_the_newest_space_sample_of_each_place_counts(filled: Rows) -> None:
