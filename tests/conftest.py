@@ -15,6 +15,7 @@ from tests.builders import NOON
 # needs is installed by .ci/run, and a test that could have run and did not is a failure.
 SKIPS_ALLOWED: Final = (
     "no FUSE",
+    "logrotate is not installed",
     "needs another user",
     "root sees everything",
     "this file system",

@@ -39,6 +39,7 @@ COMMANDS: Final = (
     _row("scan", _SETTLE, "Bring the catalog up to date with the trees. Moves nothing."),
     _row("policy", _SETTLE, "Check, show, explain and accept the policy; print its schema."),
     _row("catalog", _SETTLE, "Status, upgrade and backup of the catalog."),
+    _row("export", _SETTLE, "Write the policy in the form of another tool."),
 )  # fmt: skip
 
 # What people type who come from other tools, and what it is called here.
@@ -63,7 +64,7 @@ _WORDS_OF: Final = {
 OTHER_WORDS: Final[Mapping[str, str]] = {word: ours for ours, words in _WORDS_OF.items() for word in words.split()}
 # Of the design, and not there yet: said plainly, and never guessed into something else.
 NOT_YET: Final = (
-    "search", "cat", "hold", "verify", "doctor", "forecast", "metrics", "incidents", "serve", "export",
+    "search", "cat", "hold", "verify", "doctor", "forecast", "metrics", "incidents", "serve",
 )  # fmt: skip
 
 OTHER_OPTIONS: Final[Mapping[str, str]] = {
