@@ -135,6 +135,22 @@ def count_archives(conn: Connection, *, teams: Sequence[str] = (), classes: Sequ
     return {TierName(row[0]): int(row[1]) for row in conn.exec_driver_sql(bind(conn, sql), tuple(values)).fetchall()}
 
 
+def jobs_in_hot(conn: Connection) -> dict[str, int]:
+    """How many jobs have files in hot, by team. Reads the originals that are there, and no others."""
+    sql = """
+        SELECT t.name, count(DISTINCT s.job_id) FROM segments s JOIN teams t ON t.id = s.team_id
+        WHERE s.original IN ('open', 'settled', 'missing') GROUP BY t.name"""
+    return {row[0]: int(row[1]) for row in conn.exec_driver_sql(sql).fetchall()}
+
+
+def fullest_folders(conn: Connection, limit: int) -> list[tuple[str, bytes, int]]:
+    """Place, path and files of the folders that had most files of ours when last compared."""
+    sql = """
+        SELECT p.name, d.path, d.files FROM directories d JOIN places p ON p.id = d.place_id
+        WHERE d.files > 0 ORDER BY d.files DESC, d.id LIMIT ?"""
+    return [(row[0], row[1], row[2]) for row in conn.exec_driver_sql(bind(conn, sql), (limit,)).fetchall()]
+
+
 def newest_space(conn: Connection) -> list[Space]:
     """One row a place, of the newest run that measured it; a place not measured for many runs is left out."""
     sql = """

@@ -9,7 +9,7 @@ import click
 
 from lifecycle.cli.command import HouseCommand
 from lifecycle.cli.door import open_app
-from lifecycle.cli.forms import Form, deliver, report_form
+from lifecycle.cli.forms import Form, deliver, deliver_lines, report_form
 from lifecycle.cli.invocation import Invocation
 from lifecycle.cli.selectors import Filters, selectors
 from lifecycle.cli.times import WHEN, When
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from lifecycle.report.figures import AuditReport
     from lifecycle.wiring import App
 
-_SECTIONS = ("teams", "usage", "due", "runs", "places", "findings")
+_SECTIONS = ("teams", "usage", "due", "retention", "pressure", "folders", "runs", "places", "findings")
+_BY_LOOKING = ("pressure", "folders")
 
 
 @click.command(
@@ -32,6 +33,7 @@ _SECTIONS = ("teams", "usage", "due", "runs", "places", "findings")
         "audit --section teams",
         "audit --team nlp --section usage --format csv --out nlp.csv",
         "audit --json | jq '.attention[]'",
+        "audit --format prometheus --out /var/lib/node_exporter/lifecycle.prom",
         "audit --quiet --check   # for monitoring: silent and 0, or the report and 7",
     ),
 )
@@ -43,7 +45,7 @@ _SECTIONS = ("teams", "usage", "due", "runs", "places", "findings")
 )
 @click.option("--now", type=WHEN, metavar="TIME", help="Report as of another time: what is due, how long ago.")
 @selectors("team", "class", "tier")
-@report_form()
+@report_form(has_prometheus=True)
 @click.pass_obj
 def command(
     call: Invocation, *, section: str | None, is_check: bool, now: When | None, filters: Filters, form: Form
@@ -54,10 +56,14 @@ def command(
     hot, shares of archives in warm and cold.
     """
     from lifecycle.report.json import AUDIT_SCHEMA, render_json
+    from lifecycle.report.prometheus import render_prometheus
     from lifecycle.report.screen import fold_audit, table_for_csv
 
     with open_app(call, read_only=True, now=now) as app:
-        report = _gather(app, filters, app.now(), with_due=section == "due")
+        report = _gather(app, filters, app.now(), section)
+    if form.format == "prometheus":
+        deliver_lines(call, form, render_prometheus(report))
+        return _exit_code(report, is_check=is_check)
     deliver(
         call,
         form,
@@ -65,16 +71,22 @@ def command(
         json=lambda: [render_json(AUDIT_SCHEMA, report)],
         table=lambda: table_for_csv(report, section),
     )
+    return _exit_code(report, is_check=is_check)
+
+
+def _exit_code(report: AuditReport, *, is_check: bool) -> ExitCode:
     has_alarm = any(line.is_urgent for line in report.attention)
     return ExitCode.ATTENTION if is_check and has_alarm else ExitCode.DONE
 
 
-def _gather(app: App, filters: Filters, now: datetime, *, with_due: bool) -> AuditReport:
-    from lifecycle.report.audit import AuditFilter, gather_audit, gather_due
+def _gather(app: App, filters: Filters, now: datetime, section: str | None) -> AuditReport:
+    from lifecycle.report.audit import AuditFilter, gather_audit, gather_due, gather_pressure
 
     teams = tuple(map(app.policy.team_of, filters.teams))
     only = AuditFilter(teams=teams, classes=filters.classes, tiers=filters.tiers, words=filters.describe())
     report = gather_audit(app.catalog, app.policy, now=now, only=only)
-    if not with_due:
+    if section in _BY_LOOKING:
+        return gather_pressure(app.catalog, report, only=only)
+    if section != "due":
         return report
     return dataclasses.replace(report, due=gather_due(app.catalog, app.policy, host=app.host, now=now, only=only))

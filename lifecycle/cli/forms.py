@@ -32,7 +32,9 @@ class Form:
         return self.format == "table"
 
 
-def report_form(*, has_csv: bool = True, has_out: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def report_form(
+    *, has_csv: bool = True, has_out: bool = True, has_prometheus: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command these options as one argument ``form``."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -47,7 +49,7 @@ def report_form(*, has_csv: bool = True, has_out: bool = True) -> Callable[[Call
                 "--out", "out_file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
                 help="Write the report to FILE, whole or not at all.",
             )(with_form)  # fmt: skip
-        kinds = ["table", "json", "csv"] if has_csv else ["table", "json"]
+        kinds = ["table", "json", *(["csv"] if has_csv else ()), *(["prometheus"] if has_prometheus else ())]
         with_form = click.option("--json", "as_json", is_flag=True, help="Short for --format json.")(with_form)
         return click.option(
             "--format", "format_", type=click.Choice(kinds), help="Form of the report.  [default: table]"
@@ -68,7 +70,11 @@ def deliver(
     if form.format == "table" and form.out is None:
         call.print_blocks(blocks())
         return
-    lines = _render(form, blocks, json, table)
+    deliver_lines(call, form, _render(form, blocks, json, table))
+
+
+def deliver_lines(call: Invocation, form: Form, lines: Iterable[str]) -> None:
+    """Print them, or write them to the file that was asked for."""
     if form.out is None:
         call.print_lines(lines)
     else:

@@ -8,7 +8,7 @@ to the tiers, logical and stored bytes are separate columns, and nothing is coun
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Final
@@ -21,21 +21,26 @@ from lifecycle.catalog.reporting import (
     count_archives,
     count_for_audit,
     count_problems,
+    fullest_folders,
+    jobs_in_hot,
     newest_space,
 )
 from lifecycle.catalog.runs import RunRecord, list_runs
 from lifecycle.catalog.store import Catalog
 from lifecycle.catalog.usage import UsageRow, usage_by
 from lifecycle.model import ActionKind, Kept, TierName, Usage
+from lifecycle.names import show_name
 from lifecycle.plan.plan import PlanTally
 from lifecycle.plan.planner import iter_batches
 from lifecycle.policy.rules import Policy
 from lifecycle.report.attention import find_attention
+from lifecycle.report.evidence import make_pressure, make_retention
 from lifecycle.report.figures import (
     AuditReport,
     Counters,
     DueLine,
     FindingLine,
+    FolderLine,
     PlaceLine,
     RunReport,
     Saved,
@@ -49,6 +54,7 @@ from lifecycle.scan.reclassify import unclassified_places
 from lifecycle.units import from_ns
 
 _RUNS: Final = 1000  # looked back on for the last good run and for what was purged
+_FOLDERS: Final = 20
 _PURGED_OVER: Final = timedelta(days=30)
 
 
@@ -114,6 +120,8 @@ def gather_audit(catalog: Catalog, policy: Policy, *, now: datetime, only: Audit
         teams=tuple(_iter_teams(usage)),
         findings=tuple(_finding_line(finding, known) for finding in found),
         runs=tuple(runs[:50]),
+        pressure=make_pressure(usage, {}, now),
+        retention=make_retention(usage, policy, now),
         filtered_by=only.words,
     )
 
@@ -128,6 +136,15 @@ def tier_usage(catalog: Catalog) -> tuple[TierUsage, ...]:
         for tier in TierName
         if (usage := sums.get(tier, Usage())).segments or tier is TierName.HOT
     )
+
+
+def gather_pressure(catalog: Catalog, report: AuditReport, *, only: AuditFilter = EVERYTHING) -> AuditReport:
+    """The report with files per job and the fullest folders. Costs a look at each original that is there."""
+    with catalog.read() as conn:
+        jobs, folders = jobs_in_hot(conn), fullest_folders(conn, _FOLDERS)
+        usage = [row for row in usage_by(conn, "team", "class_name", "tier", "day") if only.takes(row)]
+    lines = tuple(FolderLine(place=place, path=show_name(path), files=files) for place, path, files in folders)
+    return replace(report, pressure=make_pressure(usage, jobs, report.at), folders=lines)
 
 
 def gather_due(

@@ -366,6 +366,45 @@ class DueLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PressureLine:
+    """A team's small files and what it writes. Rates are of the last whole day (UTC), by day of last write."""
+
+    team: str
+    hot_files: int
+    hot_bytes: int
+    files_per_job: float
+    files_per_hour: float
+    bytes_per_hour: float
+
+    @property
+    def mean_bytes(self) -> int:
+        return self.hot_bytes // self.hot_files if self.hot_files else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderLine:
+    """One of the fullest folders of the sources."""
+
+    place: str
+    path: str
+    files: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionLine:
+    """Evidence that a team's class is kept as long as policy says, and no longer."""
+
+    team: str
+    class_name: str
+    expire_after: str  # as policy writes it; why there is none, otherwise
+    oldest_day: int
+    oldest_age_days: int
+    past_segments: int  # whose own last write is past the retention: marked, of a job that still counts, or held back
+    past_bytes: int
+    rule: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditReport:
     """The one screen, and the tables that ``--section`` asks for (empty when it did not)."""
 
@@ -385,4 +424,7 @@ class AuditReport:
     findings: tuple[FindingLine, ...] = ()
     due: tuple[DueLine, ...] = ()
     runs: tuple[RunLine, ...] = ()
+    pressure: tuple[PressureLine, ...] = ()
+    folders: tuple[FolderLine, ...] = ()
+    retention: tuple[RetentionLine, ...] = ()
     filtered_by: str = ""  # the selectors in words; empty when everything is counted

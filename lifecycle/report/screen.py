@@ -212,10 +212,53 @@ def table_of_findings(report: AuditReport) -> Table:
     return Table(columns=columns, rows=rows)
 
 
+def table_of_pressure(report: AuditReport) -> Table:
+    """Small files and what is written; the rates are of the last whole day."""
+    columns = (
+        Column(key="team"), Column(key="hot_files", title="FILES IN HOT", kind=CellKind.COUNT),
+        Column(key="mean_bytes", title="MEAN", kind=CellKind.SIZE),
+        Column(key="files_per_job", title="A JOB", kind=CellKind.COUNT),
+        Column(key="files_per_hour", title="FILES/H", kind=CellKind.COUNT),
+        Column(key="bytes_per_hour", title="BYTES/H", kind=CellKind.SIZE),
+    )  # fmt: skip
+    rows = [
+        (line.team, line.hot_files, line.mean_bytes, line.files_per_job, line.files_per_hour, line.bytes_per_hour)
+        for line in report.pressure
+    ]
+    return Table(columns=columns, rows=rows)
+
+
+def table_of_folders(report: AuditReport) -> Table:
+    """The fullest folders of the sources, as last compared."""
+    columns = (Column(key="place"), Column(key="files", kind=CellKind.COUNT), Column(key="path"))
+    return Table(columns=columns, rows=[(line.place, line.files, line.path) for line in report.folders])
+
+
+def table_of_retention(report: AuditReport) -> Table:
+    """How old the oldest is that is still kept, beside what policy asks for."""
+    columns = (
+        Column(key="team"), Column(key="class"), Column(key="expire_after", title="KEPT FOR"),
+        Column(key="oldest_day", title="OLDEST"), Column(key="oldest_age_days", title="DAYS", kind=CellKind.COUNT),
+        Column(key="past_segments", title="PAST IT", kind=CellKind.COUNT),
+        Column(key="past_bytes", title="STORED", kind=CellKind.SIZE), Column(key="rule"),
+    )  # fmt: skip
+    rows = [
+        (
+            line.team, line.class_name, line.expire_after, format_day(line.oldest_day), line.oldest_age_days,
+            line.past_segments, line.past_bytes, line.rule,
+        )
+        for line in report.retention
+    ]  # fmt: skip
+    return Table(columns=columns, rows=rows)
+
+
 SECTIONS: Final[dict[str, Callable[[AuditReport], Table]]] = {
     "teams": table_of_teams,
     "usage": table_of_usage,
     "due": table_of_due,
+    "retention": table_of_retention,
+    "pressure": table_of_pressure,
+    "folders": table_of_folders,
     "runs": lambda report: table_of_runs(report.runs),
     "places": table_of_places,
     "findings": table_of_findings,

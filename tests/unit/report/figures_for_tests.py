@@ -14,9 +14,12 @@ from lifecycle.report.figures import (
     Attention,
     AuditReport,
     Counters,
+    FolderLine,
     PhaseReport,
+    PressureLine,
     PreviewReport,
     ProblemLine,
+    RetentionLine,
     RunLine,
     RunReport,
     Saved,
@@ -109,6 +112,15 @@ def an_audit(**overrides: Any) -> AuditReport:
         saved=Saved(stored_segments=100, logical_bytes=50 * GIB, stored_bytes=10 * GIB, archives=2, purged_segments=9,
                     purged_bytes=GIB),
         runs=(a_run_line(), a_run_line(1881, exit_code=ExitCode.DONE, problems=0)),
+        pressure=(PressureLine(team="nlp", hot_files=103_696, hot_bytes=300 * GIB, files_per_job=512,
+                               files_per_hour=4_130.5, bytes_per_hour=40 * GIB),),
+        folders=(FolderLine(place="lustre", path="nlp/rlhf-9/gpu-114", files=48_212),),
+        retention=(
+            RetentionLine(team="nlp", class_name="eval", expire_after="7d", oldest_day=20_500, oldest_age_days=13,
+                          past_segments=310, past_bytes=2 * GIB, rule="platform.yaml:11"),
+            RetentionLine(team="tmp", class_name="training", expire_after="policy does not list its team",
+                          oldest_day=20_000, oldest_age_days=513, past_segments=0, past_bytes=0, rule=""),
+        ),
     )  # fmt: skip
     return replace(report, **overrides)
 
