@@ -9,7 +9,8 @@ from dataclasses import asdict
 from datetime import datetime
 
 from lifecycle.app import App, known_places
-from lifecycle.catalog.acceptance import accept, retentions
+from lifecycle.catalog.acceptance import accept
+from lifecycle.catalog.braking import retentions
 from lifecycle.catalog.due import CatalogDue
 from lifecycle.catalog.reclassifying import WaitingChange, waiting_changes
 from lifecycle.catalog.store import copy_for_preview

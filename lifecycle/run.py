@@ -18,7 +18,7 @@ from pathlib import Path
 from lifecycle import errors
 from lifecycle.acting import make_report, make_stopper, may, open_site, recover
 from lifecycle.app import App
-from lifecycle.catalog.acceptance import brakes_of, record_retentions
+from lifecycle.catalog.braking import brakes_of, record_retentions
 from lifecycle.catalog.due import CatalogDue
 from lifecycle.catalog.places import places
 from lifecycle.catalog.reclassifying import waiting_changes
