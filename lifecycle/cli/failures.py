@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lifecycle.cli.words import OTHER_OPTIONS, find_near
+from lifecycle.cli.words import OTHER_OPTIONS
 from lifecycle.errors import ExitCode, LifecycleError, PolicyError
+from lifecycle.spelling import find_near
 
 if TYPE_CHECKING:
     from lifecycle.cli.invocation import Invocation

@@ -5,12 +5,12 @@ A command is its module and its row here. Nothing of this imports a command: hel
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from lifecycle.errors import UsageError
+from lifecycle.spelling import find_near
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,13 +83,6 @@ OTHER_OPTIONS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("-v", "--debug"), "use --verbose"),
     **dict.fromkeys(("--timeout", "--time-limit"), "use --max-duration 2h"),
 }
-
-
-def find_near(word: str, known: Iterable[str]) -> str | None:
-    """The word that was meant, if one is near. Letters that changed places count for nothing: ``inti`` is init."""
-    words = tuple(known)
-    same = (each for each in words if sorted(each) == sorted(word))
-    return next(same, None) or next(iter(difflib.get_close_matches(word, words, n=1, cutoff=0.7)), None)
 
 
 def make_unknown_command(name: str, known: Iterable[str], *, path: str = "lifecycle") -> UsageError:

@@ -6,7 +6,6 @@ feature comes later is in ``not_yet``: it is refused with these words, never ign
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Callable
@@ -23,7 +22,8 @@ from lifecycle.policy.builtin import DEFAULT_LAYOUTS, NOT_YET
 from lifecycle.policy.layouts import HOST, open_layout
 from lifecycle.policy.match import STANDARD_LABELS, check_path_pattern, check_pattern
 from lifecycle.policy.rules import ExpireFrom
-from lifecycle.policy.template import parse_template
+from lifecycle.policy.template import Template, parse_template
+from lifecycle.spelling import find_near
 from lifecycle.units import parse_duration, parse_percent, parse_size
 
 NEVER: Final = "never"
@@ -103,15 +103,22 @@ def _layout(text: str) -> str:
             f"layouts are {', '.join(DEFAULT_LAYOUTS)}; an own pattern looks like {{node}}/rank_{{rank}}.log",
         )
     open_layout(text)
+    if text not in DEFAULT_LAYOUTS:
+        _check_labels("the pattern", parse_template(text))
     return text
+
+
+def _check_labels(what: str, template: Template) -> None:
+    """A label that is nearly one of ours is most likely a slip, and would leave every job without a team."""
+    for label in template.labels:
+        near = None if label in STANDARD_LABELS else find_near(label, STANDARD_LABELS)
+        if near is not None:
+            raise Wrong(f"{what} reads a label {{{label}}}", f"did you mean {{{near}}}? else choose another name")
 
 
 def _under(text: str) -> str:
     template = parse_template(text, may_float=False)
-    for label in template.labels:
-        near = difflib.get_close_matches(label, STANDARD_LABELS, n=1, cutoff=0.7)
-        if near and label not in STANDARD_LABELS:
-            raise Wrong(f"under reads a label {{{label}}}", f"did you mean {{{near[0]}}}? else choose another name")
+    _check_labels("under", template)
     odd = [label for label in template.labels if label in ("rank", "stream")]
     if odd:
         raise Wrong(f"under cannot read {{{odd[0]}}}", "under reads folders above a job: {team}/{job}")

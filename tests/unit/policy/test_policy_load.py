@@ -369,6 +369,8 @@ def test_a_teams_key_whose_feature_comes_later_is_refused_too(load: Loads, key: 
         ("under: '{team}/**'", "under: '{team}/**': ** can only be the first folder of a pattern"),
         ("under: '{team}/{rank}'", "under: under cannot read {rank}"),
         ("under: '{tem}/{job}'", "under: under reads a label {tem}"),
+        ("under: '{team}/{jbo}'", "under: under reads a label {jbo}"),
+        ("layout: ['{nod}/{job}.log']", "layout: the pattern reads a label {nod}"),
         ("under: '{team}', layout: ['{team}/x.log']", "label 'team' is read twice"),
         ("labels: {node: '{hots}'}", "node: label value '{hots}' has a brace"),
         ("labels: {rank: x}", "rank cannot be 'x'"),
