@@ -20,8 +20,9 @@ _VERBS = {ActionKind.TRANSITION: "transition", ActionKind.MERGE: "merge", Action
 def fold_explanation(found: Explanation, *, root: str, past: Iterable[PastStep], now: datetime) -> Iterator[Block]:
     segment = found.segment
     yield Line(text=f"{root.rstrip('/')}/{show_name(segment.path)}", tone=Tone.HEAD)
-    rows = [*_rows_of(segment), ("next", _next_words(found, now))]
-    rows += [("then", _step_words(step, now)) for step in found.then]
+    width = max((len(_verb(step)) for step in (found.next, *found.then) if step is not None), default=0)
+    rows = [*_rows_of(segment), ("next", _next_words(found, now, width))]
+    rows += [("then", _step_words(step, now, width)) for step in found.then]
     rows += [("past", _past_words(step)) for step in past]
     yield Table(columns=(Column(key="when"), Column(key="what")), rows=rows, has_heading=False)
     if found.conditions:
@@ -56,24 +57,28 @@ def _where_words(segment: Segment) -> str:
     return f"{original}, stored in {segment.archive_tier} ({format_size(segment.stored_bytes)})"
 
 
-def _next_words(found: Explanation, now: datetime) -> str:
+def _next_words(found: Explanation, now: datetime, width: int) -> str:
     if found.next is not None:
-        return _step_words(found.next, now)
+        return _step_words(found.next, now, width)
     if found.nothing is not None:
         return f"nothing by itself: {render_reason(found.nothing)}{_at(found.nothing)}"
     return "nothing: it is gone" if found.segment.tier is None else "nothing"
 
 
-def _step_words(step: Step, now: datetime) -> str:
-    target = f" to {step.tier_to}" if step.tier_to is not None and step.kind.moves else ""
+def _verb(step: Step) -> str:
+    return _VERBS[step.kind] + (f" to {step.tier_to}" if step.tier_to is not None and step.kind.moves else "")
+
+
+def _step_words(step: Step, now: datetime, width: int) -> str:
+    """``width``: of the longest verb, so that all dates stand below each other."""
     due = from_ns(step.at_ns)
     when = f"due since {format_instant(due)}" if step.is_due else f"{format_instant(due)}, {_from_now(due, now)}"
-    words = f"{_VERBS[step.kind]}{target}   {when}"
+    words = f"{_verb(step):{width}}  {when}"
     if step.kept_back is not None:
         words += f", kept back: {render_reason(step.kept_back)}{_current(step.kept_back)}"
     if step.note:
         words += f"; {step.note}"
-    return words + (f"   {step.rule}" if step.rule else "")
+    return words + (f"  {step.rule}" if step.rule else "")
 
 
 def _from_now(due: datetime, now: datetime) -> str:
@@ -85,14 +90,14 @@ def _current(reason: Reason) -> str:
 
 
 def _at(reason: Reason) -> str:
-    return f"   {reason.rule}" if reason.rule else ""
+    return f"  {reason.rule}" if reason.rule else ""
 
 
 def _past_words(step: PastStep) -> str:
     run = f" in run {step.run_id}" if step.run_id is not None else ""
     outcome = f": {step.outcome}" if step.outcome else ""
     detail = f" ({step.detail})" if step.detail else ""
-    return f"{format_instant(step.at)} {step.what}{run}{outcome}{detail}"
+    return f"{format_instant(step.at)}  {step.what}{run}{outcome}{detail}"
 
 
 def table_of_conditions(found: Explanation) -> Table:

@@ -6,6 +6,7 @@ that memory stays flat. Knows nothing of figures, catalogs or files.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from itertools import chain, islice
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 NOTHING: Final = "–"
 _PAGE: Final = 500  # rows that are aligned together
+_ROOM: Final = 24  # columns of a terminal; with less for the last column of a table, its words are not wrapped
 _STYLES: Final = {
     Tone.PLAIN: "", Tone.HEAD: "bold", Tone.QUIET: "dim", Tone.GOOD: "green",
     Tone.WARNING: "yellow", Tone.ALARM: "bold red",
@@ -113,8 +115,9 @@ def _print_table(table: Table, console: Console) -> None:
     is_first = True
     while page := _format_rows(table, rows):
         if not _fits(page, table, console.width):
-            # Rich would cut figures and drop columns: the plain lines lose nothing, wherever the terminal breaks them.
-            for line in _plain_lines(page, table, with_heading=is_first):
+            # Rich would cut figures and drop columns: the plain lines lose nothing. Words of the last column go on below
+            # it; where even that has no room, the terminal breaks the lines.
+            for line in _plain_lines(page, table, console.width, with_heading=is_first):
                 console.print(Text(line), soft_wrap=True)
             is_first = False
             continue
@@ -148,9 +151,19 @@ def _fits(page: list[list[str]], table: Table, width: int) -> bool:
     return sum(widths) + 2 * len(widths) <= width
 
 
-def _plain_lines(page: list[list[str]], table: Table, *, with_heading: bool) -> Iterator[str]:
+def _plain_lines(page: list[list[str]], table: Table, width: int, *, with_heading: bool) -> Iterator[str]:
     widths = _widths(page, table)
+    room = width - len(table.indent) - sum(widths[:-1]) - 2 * (len(widths) - 1)
+    wraps = room >= _ROOM and not table.columns[-1].kind.is_right_aligned
     if with_heading and table.has_heading:
         yield _align([column.heading for column in table.columns], widths, table)
-    for cells in page:
-        yield _align(cells, widths, table)
+    for *cells, last in page:
+        first, *more = _wrap(last, room) if wraps else [last]
+        yield _align([*cells, first], widths, table)
+        for part in more:
+            yield _align([*[""] * len(cells), part], widths, table)
+
+
+def _wrap(words: str, room: int) -> list[str]:
+    """Whole words on each line; a path longer than a line stays in one piece, to be copied."""
+    return textwrap.wrap(words, room, break_long_words=False, break_on_hyphens=False) or [""]
