@@ -1,4 +1,4 @@
-"""A policy's changes accepted by a person: what they would do to known segments, shown, and recorded with the reason.
+"""A policy's changes, or a catalog out of a backup, accepted by a person: shown, and recorded with the reason.
 
 Knows what needs an acceptance. Never applies it: the next run does, page by page, under its leases.
 """
@@ -6,44 +6,61 @@ Knows what needs an acceptance. Never applies it: the next run does, page by pag
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import datetime
 
 from lifecycle.app import App, known_places
 from lifecycle.catalog.acceptance import accept
 from lifecycle.catalog.braking import retentions
 from lifecycle.catalog.due import CatalogDue
+from lifecycle.catalog.events import append_event
+from lifecycle.catalog.lease import take_lease
+from lifecycle.catalog.places import Place, set_marker_generation
 from lifecycle.catalog.reclassifying import WaitingChange, waiting_changes
 from lifecycle.catalog.store import copy_for_preview
 from lifecycle.errors import UsageError
 from lifecycle.plan.brakes import Newly, iter_newly
 from lifecycle.report.figures import AcceptanceReport
+from lifecycle.scan.marker import read_marker
 from lifecycle.scan.reclassify import reclassify_place
-from lifecycle.units import from_ns, to_ns
+from lifecycle.units import to_ns
 
 _SHORTEST = 6  # digits of a digest, as every report shows it
-
-
-def present(app: App) -> datetime:
-    """A rehearsal's runs may lie ahead of the clock; what is due then is what is accepted."""
-    facts = app.catalog.facts()
-    return max(app.now(), from_ns(facts.clock_ns)) if facts.rehearsal else app.now()
 
 
 def find_waiting(app: App) -> tuple[tuple[WaitingChange, ...], tuple[Newly, ...]]:
     """What policy would change of known segments if it were accepted: classes that keep shorter, and what is newly past
     its retention. Counted on a private copy of the catalog."""
-    now = present(app)
+    now = app.now()
     with copy_for_preview(app.catalog.url, now=now) as copy:
         world = App(policy=app.policy, catalog=copy, clock=app.clock, host=app.host)
         for place, source in known_places(world):
             if source is not None:
-                reclassify_place(
-                    copy, place, source, app.policy, host=app.host, now=present(app), run_id=None, lease=None
-                )
+                reclassify_place(copy, place, source, app.policy, host=app.host, now=app.now(), run_id=None, lease=None)
         with copy.read() as conn:
             changes, in_force = tuple(waiting_changes(conn)), retentions(conn)
         removals = iter_newly(CatalogDue(copy), app.policy, to_ns(now), in_force=in_force)
         return changes, tuple(removals)
+
+
+def accept_catalog(app: App, *, reason: str, accepted_by: str) -> list[tuple[Place, int]]:
+    """Take an older catalog for the one that counts: places whose markers are ahead of it are worked on again.
+
+    The places, with the generation that each was at before; empty when none was ahead, and then nothing is written.
+    What was stored or removed since is not known any more: files that were stored then come up missing, objects that
+    were made then belong to nobody. Raises LeaseHeld while a run has one of the places.
+    """
+    accepted = []
+    for place, _ in known_places(app):
+        marker = read_marker(place.root)
+        ours = (place.uid, app.catalog.facts().catalog_id)
+        if marker is None or (marker.place_uid, marker.catalog_id) != ours or marker.generation <= place.generation:
+            continue
+        with take_lease(app.catalog, place, holder="catalog accept", now=app.now()) as lease:
+            body = {"reason": reason, "by": accepted_by, "from": place.generation, "to": marker.generation}
+            with app.catalog.write(lease) as conn:
+                set_marker_generation(conn, place.id, marker.generation)
+                append_event(conn, place_id=place.id, at_ns=to_ns(app.now()), kind="catalog_accepted", body=body)
+        accepted.append((place, place.generation))
+    return accepted
 
 
 def accept_policy(app: App, digest: str, *, reason: str, accepted_by: str) -> AcceptanceReport:
@@ -67,7 +84,7 @@ def accept_policy(app: App, digest: str, *, reason: str, accepted_by: str) -> Ac
                 figures={"changes": [asdict(change) for change in changes], "removals": list(map(_figures, removals))},
                 reason=reason,
                 accepted_by=accepted_by,
-                now_ns=to_ns(present(app)),
+                now_ns=to_ns(app.now()),
             )
     return AcceptanceReport(
         policy_digest=current, reason=reason, accepted_by=accepted_by, changes=changes, removals=removals

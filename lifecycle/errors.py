@@ -102,6 +102,7 @@ class LeaseHeld(LifecycleError):
     """Somebody else removes from this place; the message says who, where and since when."""
 
     exit_code = ExitCode.LEASE_HELD
+    since_ns: int | None = None
 
 
 class LeaseLost(LifecycleError):

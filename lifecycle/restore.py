@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -61,6 +62,7 @@ class _Counts:
     codes: set[ExitCode] = field(default_factory=set)
     written: set[tuple[int, bytes]] = field(default_factory=set)  # places and paths that this restore wrote
     renamed: int = 0
+    narrowed: int = 0
 
 
 def restore(app: App, selector: Selector, options: RestoreOptions, progress: Progress) -> RestoreReport:
@@ -88,6 +90,7 @@ def restore(app: App, selector: Selector, options: RestoreOptions, progress: Pro
         size_bytes=counts.size_bytes,
         skipped=counts.skipped,
         renamed=counts.renamed,
+        narrowed=counts.narrowed,
         read_bytes=counts.read_bytes,
         archives=len(counts.archives),
         to="in place" if options.in_place else str(options.to),
@@ -246,11 +249,9 @@ def _restore_one(
         if options.in_place and segment.original.is_present:
             counts.skipped += 1  # it is there
             return None
-        root = (
-            os.fsencode(place.root)
-            if options.in_place
-            else os.path.join(os.fsencode(str(options.to)), os.fsencode(place.name))
-        )
+        root, below = os.fsencode(place.root), segment.directory
+        if not options.in_place:
+            root, below = os.fsencode(str(options.to)), os.path.join(os.fsencode(place.name), below)
         if at is None and not segment.original.is_present:
             raise Skipped("nothing of it can be read: no stored copy and no original", hint="lifecycle explain PATH")
         chunks = (
@@ -259,7 +260,10 @@ def _restore_one(
             else _original_chunks(place, segment)
         )
         name = segment.name if options.in_place else _free_name(segment, counts)
-        written = _write_file(root, segment, name, chunks, overwrite=options.overwrite, ours=ours)
+        if not (options.in_place or options.overwrite) and _is_as_it_was(root, below, name, segment):
+            counts.skipped += 1
+            return None
+        written = _write_file(root, below, segment, name, chunks, overwrite=options.overwrite, ours=ours)
     except FileExistsError:
         counts.skipped += 1
         counts.problems.append(
@@ -274,6 +278,7 @@ def _restore_one(
     counts.files += 1
     counts.size_bytes += segment.size_bytes
     counts.renamed += name != segment.name
+    counts.narrowed += stat.S_IMODE(written.st_mode) != segment.mode & 0o777
     counts.written.add((segment.place_id, segment.path))
     return PutBack(
         segment_id=segment.id,
@@ -317,8 +322,18 @@ def _original_chunks(place: Place, segment: Segment) -> Iterator[bytes]:
             os.close(fd)
 
 
+def _is_as_it_was(root: bytes, directory: bytes, name: bytes, segment: Segment) -> bool:
+    """Whether a file with its size and its time of last write, to the nanosecond, is there already."""
+    try:
+        found = os.lstat(os.path.join(root, directory, name))
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and (found.st_size, found.st_mtime_ns) == segment.identity[1:]
+
+
 def _write_file(
     root: bytes,
+    directory: bytes,
     segment: Segment,
     name: bytes,
     chunks: Iterator[bytes],
@@ -327,7 +342,7 @@ def _write_file(
     ours: PutBackFolder | None,
 ) -> os.stat_result:
     """Write under a name of ours, then give the name. FileExistsError when it is taken and must stay."""
-    folder = _make_folders(root, segment.directory)
+    folder = _make_folders(root, directory)
     temporary = b".lifecycle-restore-" + secrets.token_hex(6).encode() if ours is None else b"%d" % segment.id
     beside = folder if ours is None else ours.fd
     try:
@@ -341,7 +356,7 @@ def _write_file(
             if ours is not None:
                 ours.give_name(temporary, name, folder, overwrite=overwrite)
             elif overwrite:
-                os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+                _replace(temporary, name, folder)
             else:
                 rename_without_replacing(temporary, folder, name, folder)
             os.fsync(folder)
@@ -356,6 +371,13 @@ def _write_file(
         os.close(folder)
 
 
+def _replace(temporary: bytes, name: bytes, folder: int) -> None:
+    try:
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except IsADirectoryError:
+        raise Skipped("a folder of that name is there", hint="only files are overwritten; move it away") from None
+
+
 def _fill(fd: int, segment: Segment, chunks: Iterator[bytes]) -> None:
     for chunk in chunks:
         view = memoryview(chunk)
@@ -365,10 +387,15 @@ def _fill(fd: int, segment: Segment, chunks: Iterator[bytes]) -> None:
     if os.geteuid() == 0:
         os.fchown(fd, segment.uid, segment.gid)
     elif os.fstat(fd).st_gid != segment.gid:
-        mode &= ~0o070  # another group than the original's must not read it
+        mode = narrowed(mode)
     os.fchmod(fd, mode)
     os.utime(fd, ns=(segment.identity.mtime_ns, segment.identity.mtime_ns))
     os.fsync(fd)
+
+
+def narrowed(mode: int) -> int:
+    """Without what only the original's group may do: the file has another group, which may do what all may."""
+    return mode & ~0o070 | (mode & 0o007) << 3 & mode
 
 
 def _is_taken(name: bytes, folder: int) -> bool:

@@ -45,7 +45,10 @@ from lifecycle.scan.reclassify import reclassify_place
 from lifecycle.scan.reconcile import ScanFigures, scan_place
 from lifecycle.units import duration_ns, format_count, from_ns, to_ns
 
-_BEHIND_HINT = "the catalog came back from a backup: it scans, searches and restores, and removes nothing there"
+_BEHIND_HINT = (
+    "the catalog came back from a backup: it scans, searches and restores, and removes nothing there until"
+    " lifecycle catalog accept"
+)
 AHEAD = timedelta(days=30)  # since the latest run that is a day old: a long pause, or a wrong clock
 AGREED = timedelta(days=1)
 BACKWARDS = timedelta(hours=1)  # a clock this far behind an earlier run's stops all removals
@@ -191,7 +194,9 @@ class Session:
             except LeaseHeld as error:
                 if options.if_held != "skip":
                     raise
-                self.held.append(HeldPlace(place=str(opened.place), holder=error.message.partition(" is held by ")[2]))
+                since = from_ns(error.since_ns) if error.since_ns is not None else None
+                holder = error.message.partition(" is held by ")[2].partition(", since ")[0]
+                self.held.append(HeldPlace(place=str(opened.place), holder=holder, since=since))
                 self.opened.remove(opened)
         # Before anything is done: a catalog that comes back from a backup of an hour ago is then behind.
         up_to_date = [opened for opened in self.opened if not opened.is_behind]

@@ -55,7 +55,7 @@ def open_app(settings: Settings, *, read_only: bool) -> Iterator[App]:
                 f" no rehearsal",
                 hint="lifecycle plan --now shows that day; lifecycle init --rehearsal makes a catalog to practise on",
             )
-        if settings.now is None and read_only:
+        if settings.now is None:
             clock = _clock_of(catalog, clock)
         yield App(policy=policy, catalog=catalog, clock=clock, host=socket.gethostname())
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row, text
 
 from lifecycle.catalog.batches import BatchHead, Intent, Refused
 from lifecycle.catalog.bulk import insert_rows, update_rows
-from lifecycle.catalog.copies import forget_copies, member_facts, reopen
+from lifecycle.catalog.copies import forget_copies, member_facts, reopen, unsign_batch
 from lifecycle.catalog.entries import begin_batch, event_body, reason_json, set_outcomes, set_state
 from lifecycle.catalog.events import append_event, members_digest
 from lifecycle.catalog.lease import Lease
@@ -99,6 +99,8 @@ class Expiry:
             facts = member_facts(conn, head.id)
             deltas = RollupDeltas()
             forget_copies(conn, facts, purged, deltas)
+            if not removed_archives:
+                unsign_batch(conn, head.id)
             deltas.apply(conn)
             update_rows(
                 conn, "archives", ("id",), ("state", "live_members", "live_raw_bytes", "removed_ns"),

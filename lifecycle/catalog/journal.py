@@ -24,6 +24,7 @@ from lifecycle.catalog.copies import (
     member_facts,
     originals_gone,
     reopen,
+    unsign_batch,
 )
 from lifecycle.catalog.entries import begin_batch, members_of, set_outcome_of_all, set_outcomes, set_state
 from lifecycle.catalog.events import append_event, copies_digest
@@ -153,6 +154,7 @@ class Journal:
                 if r.keep_copy
             ]
             originals_gone(conn, facts, gone, deltas)
+            unsign_batch(conn, head.id)
             given_back(conn, facts, [r.segment_id for r in refused if r.leave], deltas)
             drop_surplus(conn, facts, [r for r in refused if not (r.keep_copy or r.leave)], deltas)
             deltas.apply(conn)

@@ -154,7 +154,9 @@ def _held_by(catalog: Catalog, place: Place) -> LeaseHeld:
         who = "a process that has not written its name yet (starting, or upgrading the catalog)"
     else:
         who = f"{row[0]} on {row[1]}, pid {row[2]}, since {format_instant(from_ns(row[3]))}"
-    return LeaseHeld(f"{place} is held by {who}", hint="wait for it to end, or use --if-held wait:10m or skip")
+    error = LeaseHeld(f"{place} is held by {who}", hint="wait for it to end, or use --if-held wait:10m or skip")
+    error.since_ns = row[3] if row is not None and row[0] else None
+    return error
 
 
 class FileLock:

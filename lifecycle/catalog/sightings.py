@@ -6,8 +6,8 @@ Knows the order in which rows can change without two files ever having one name.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -20,6 +20,7 @@ from lifecycle.catalog.store import Catalog
 from lifecycle.catalog.usage import RollupDeltas
 from lifecycle.model import Labels, Original, TierName
 from lifecycle.policy.layouts import Claim
+from lifecycle.units import day_of_ns
 
 _HOT: Final = TierName.HOT.value
 _LABEL_LIMIT: Final = 50_000  # cached label sets; a full cache starts anew, so that memory stays flat
@@ -80,6 +81,30 @@ class ScanWriter:
             changed = conn.exec_driver_sql(bind(conn, sql), rows).rowcount
             deltas.apply(conn)
         return changed
+
+    def learn_ages(self, judge: Callable[[int, int], int | None]) -> int:
+        """Give originals of unknown age the last write that ``judge`` makes of (mtime, first seen) by now: a time that
+        lay ahead comes true one day. How many have an age since."""
+        learnt = [
+            (file, last_write_ns)
+            for file in _ageless(self._catalog, self._place_id)
+            if (last_write_ns := judge(file.mtime_ns, file.first_seen_ns)) is not None
+        ]
+        if not learnt:
+            return 0
+        with self._catalog.write(*self.leases) as conn:
+            deltas, jobs, values = RollupDeltas(), dict[int, int](), []
+            for file, last_write_ns in learnt:
+                day = day_of_ns(last_write_ns)
+                sums = (file.size_bytes, file.allocated_bytes)
+                deltas.add(file.team_id, file.class_id, _HOT, file.day, -1, -sums[0], -sums[1])
+                deltas.add(file.team_id, file.class_id, _HOT, day, 1, *sums)
+                jobs[file.job_id] = max(jobs.get(file.job_id, 0), last_write_ns)
+                values.append((last_write_ns, day, file.id))
+            update_rows(conn, "segments", ("id",), ("last_write_ns", "day"), values)
+            _record_jobs(conn, jobs)
+            deltas.apply(conn)
+        return len(learnt)
 
     def count_missing(self, conn: Connection, files: Sequence[MissingFile]) -> None:
         """One more complete scan has not seen them."""
@@ -181,6 +206,35 @@ class ScanWriter:
         for known in rows:
             _take_off(deltas, known)
         _leave(conn, Original.REPLACED, [known.id for known in rows])
+
+
+class _Ageless(NamedTuple):
+    id: int
+    team_id: int
+    class_id: int
+    job_id: int
+    day: int
+    mtime_ns: int
+    first_seen_ns: int
+    size_bytes: int
+    allocated_bytes: int
+
+
+def _ageless(catalog: Catalog, place_id: int) -> list[_Ageless]:
+    """Originals of the place whose age is unknown. By team and class, as the index has them; they are few."""
+    sql = (
+        "SELECT id, team_id, class_id, job_id, day, mtime_ns, first_seen_ns, size_bytes, allocated_bytes FROM segments"
+        " WHERE team_id = ? AND class_id = ? AND last_write_ns IS NULL AND marked = 0 AND tier IS NOT NULL"
+        " AND place_id = ? AND archive_id IS NULL AND original IN ('open', 'settled')"
+    )
+    with catalog.read() as conn:
+        pairs = conn.exec_driver_sql("SELECT DISTINCT team_id, class_id FROM rollups").fetchall()
+        rows = [
+            row
+            for pair in pairs
+            for row in conn.exec_driver_sql(bind(conn, sql), (pair[0], pair[1], place_id)).fetchall()
+        ]
+    return [_Ageless._make(row) for row in rows]
 
 
 def _seen(seen: Sighting) -> tuple[Any, ...]:

@@ -283,6 +283,8 @@ def schema_revision(connection: sqlite3.Connection, path: Path) -> str:
         row = connection.execute("SELECT version_num FROM alembic_version").fetchone() if found else None
     except sqlite3.Error as error:
         raise sqlite.translate(error, path) or error from error
+    if found and (row is None or row[0] is None):
+        raise sqlite.damaged(path, "its schema's revision is gone")
     return str(row[0]) if row else ""
 
 

@@ -1,4 +1,4 @@
-"""``lifecycle catalog status|upgrade|backup``."""
+"""``lifecycle catalog status|upgrade|backup|accept``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lifecycle.errors import ExitCode
     "catalog", cls=HouseGroup, examples=("catalog status", "catalog backup --to /mnt/backup", "catalog upgrade")
 )
 def command() -> None:
-    """Status, upgrade and backup of the catalog."""
+    """Status, upgrade and backup of the catalog; accept one out of a backup."""
 
 
 @command.command("status", examples=("catalog status", "catalog status --json"))
@@ -49,6 +49,29 @@ def upgrade(call: Invocation, *, form: Form) -> ExitCode:
 
     report = upgrade_catalog(read_policy(call).catalog_url, now=SystemClock().now())
     deliver(call, form, blocks=lambda: fold_upgrade(report), json=lambda: [render_json("lifecycle.upgrade/1", report)])
+    return ExitCode.DONE
+
+
+@command.command("accept", examples=('catalog accept --reason "restored the backup of 02:00"',))
+@click.option("--reason", required=True, metavar="TEXT", help="Why it counts; kept in the chain of events.")
+@click.option("--by", "accepted_by", metavar="NAME", help="Who says so; the login name if not given.")
+@click.pass_obj
+def accept(call: Invocation, *, reason: str, accepted_by: str | None) -> ExitCode:
+    """Let a catalog that came back from a backup act again.
+
+    Its places have markers that are ahead of it, so that runs scan and restore, and remove nothing. Scan first, look at
+    the audit, then accept: what was stored since the backup comes up missing, and the objects of it belong to nobody.
+    """
+    import os
+
+    from lifecycle.accept import accept_catalog
+    from lifecycle.cli.door import open_app
+
+    who = accepted_by or os.environ.get("USER") or f"uid {os.getuid()}"
+    with open_app(call, read_only=False) as app:
+        done = accept_catalog(app, reason=reason, accepted_by=who)
+    lines = [f"{place}: accepted, it was {before} generations in" for place, before in done]
+    call.print_lines(lines or ["no place is ahead of this catalog: nothing to accept"])
     return ExitCode.DONE
 
 

@@ -58,6 +58,9 @@ def main() -> None:
     # Rows come and go by the thousand and are in no cycles: with Python's own figures the collector looks through all
     # of them again and again, a third of a plan's time and a tenth of the start-up.
     gc.set_threshold(100_000, 20, 20)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us, as cron wrappers do with >&-
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - as long as the process
     try:
         group.main()
     except SystemExit as done:

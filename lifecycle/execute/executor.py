@@ -5,7 +5,7 @@ Chooses nothing and reorders nothing. What one batch meets stays with that batch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
@@ -26,12 +26,13 @@ from lifecycle.execute.moves import (
     release_order,
     require_readable,
 )
-from lifecycle.execute.orders import PackOrder, PackResult, Refusal, ReleaseOrder, ReleaseResult
+from lifecycle.execute.orders import OriginalFile, PackOrder, PackResult, Refusal, ReleaseOrder, ReleaseResult
 from lifecycle.execute.pack import run_pack, run_repack
 from lifecycle.execute.purge import purge_archives, purge_originals
 from lifecycle.execute.release import run_release
 from lifecycle.execute.site import Site
-from lifecycle.model import ActionKind, Original, Outcome, PlannedBatch, Tally, TierName
+from lifecycle.model import ActionKind, Member, Original, Outcome, PlannedBatch, Tally, TierName
+from lifecycle.names import show_name
 
 INLINE_SEGMENTS: Final = 256  # less work than this is done before a worker process has started
 INLINE_BYTES: Final = 16 * 2**20
@@ -66,6 +67,14 @@ class _Release:
     head: BatchHead
     sizes: dict[int, tuple[int, int]]  # by segment: content and allocated bytes
     edited: tuple[int, ...] = ()  # restored files whose content is not what is stored: they stay
+
+
+def _named(refused: Iterable[Refusal], members: Iterable[Member | OriginalFile]) -> Iterator[str]:
+    """Each refusal with the path of its file, where that is known."""
+    paths = {member.segment_id: show_name(member.path) for member in members}
+    for refusal in refused:
+        path = paths.get(refusal.segment_id)
+        yield f"{path}: {refusal.detail}" if path else refusal.detail
 
 
 class BatchExecutor:
@@ -217,7 +226,8 @@ class BatchExecutor:
             archives=int(result.size_bytes > 0),
             kept=len(move.refused) + len(result.refused),
         )
-        tally.problems.extend(refusal.detail for refusal in result.refused)
+        files = move.order.members if isinstance(move.order, PackOrder) else ()
+        tally.problems.extend(_named(result.refused, files))
         if order is not None:
             self._phase(move.batch).done.add(tally)
             self._tell(move.batch, tally)
@@ -258,7 +268,7 @@ class BatchExecutor:
             freed_bytes=sum(task.sizes[segment][1] for segment in result.removed),
             kept=len(result.refused),
         )
-        tally.problems.extend(refusal.detail for refusal in result.refused)
+        tally.problems.extend(_named(result.refused, task.batch.members))
         self._phase(task.batch).parked += len(result.parked)
         self._finish(task.batch, tally)
 

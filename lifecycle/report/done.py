@@ -32,6 +32,9 @@ def fold_restore(report: RestoreReport) -> Iterator[Block]:
     if report.renamed:
         shared = f"{count_of(report.renamed, 'file')} written as NAME.segment-ID: several segments had one path"
         yield Line(text=shared, tone=Tone.QUIET)
+    if report.narrowed:
+        fewer = f"{count_of(report.narrowed, 'file')} without the rights of a group that only root can give back"
+        yield Line(text=fewer, tone=Tone.WARNING)
     if report.skipped:
         yield Line(text=f"{count_of(report.skipped, 'file')} there already, left alone", tone=Tone.QUIET)
     yield from iter_problem_lines(report.problems, report.problem_count)

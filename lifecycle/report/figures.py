@@ -217,6 +217,7 @@ class RestoreReport:
     files: int
     size_bytes: int
     skipped: int = 0
+    narrowed: int = 0  # of files: without their group's rights, as their group could not be set
     renamed: int = 0  # of files: written as NAME.segment-ID, since several segments had one path
     read_bytes: int = 0  # stored bytes read for it
     archives: int = 0

@@ -99,7 +99,7 @@ def _header(report: PreviewReport, now: datetime) -> str:
 def _seen(scans: tuple[ScanReport, ...]) -> str:
     seconds = timedelta(seconds=round(sum(scan.seconds for scan in scans), 1))
     unseen = sum(scan.unseen for scan in scans)
-    blind = f", {count_of(unseen, 'folder')} unreadable" if unseen else ""
+    blind = f", {format_count(unseen)} not readable" if unseen else ""
     foreign = sum(scan.foreign for scan in scans)
     left = f", {format_count(foreign)} foreign" if foreign else ""
     special = sum(scan.special for scan in scans)

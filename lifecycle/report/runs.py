@@ -111,11 +111,12 @@ def describe_scans(scans: Sequence[ScanReport]) -> str:
             ("missing", sum(scan.missing for scan in scans)),
             ("lost", sum(scan.lost for scan in scans)),
             ("foreign", sum(scan.foreign for scan in scans)),
+            ("links and special", sum(scan.special for scan in scans)),
         )
         if total
     ]
     if unseen := sum(scan.unseen for scan in scans):
-        words.append(f"{count_of(unseen, 'folder')} unreadable")
+        words.append(f"{format_count(unseen)} not readable")
     return f"{files}{where}" + (f": {', '.join(words)}" if words else "")
 
 
@@ -158,7 +159,7 @@ def _phase_words(phase: PhaseReport) -> Iterator[str]:
     if phase.parked:
         yield f"{count_of(phase.parked, 'original')} renamed, to be removed after release_after"
     if phase.kept:
-        yield f"{format_count(phase.kept)} changed, left alone"
+        yield f"{format_count(phase.kept)} left alone"
     if phase.failed:
         yield f"{format_count(phase.failed)} failed"
 

@@ -18,6 +18,8 @@ from lifecycle.scan.walk import Entry
 from lifecycle.units import DAY_NS, day_of_ns
 
 _EARLIEST_NS: Final = 7305 * DAY_NS  # 1990-01-01: no file of these logs was written before; some tools leave 0 or 1980
+_LONGEST_BEFORE_NS: Final = 3653 * DAY_NS  # before first sight: no log waited ten years for its first scan
+_STORABLE: Final = 2**63 - 1  # what a database takes; file systems take more (year 2262 and later)
 _LATEST_AHEAD_NS: Final = DAY_NS  # a clock may be wrong by its time zone; beyond that the time means nothing
 SHRUNKEN_SHARE: Final = 0.5  # so much of a place missing at once is a mount gone wrong before it is a clean-up
 SHRUNKEN_FLOOR: Final = 10
@@ -94,9 +96,15 @@ def goes_on(file: KnownFile, look: Look) -> bool:
     return file.archive_id is None or unchanged
 
 
-def last_write_of(mtime_ns: int, now_ns: int) -> int | None:
+def last_write_of(mtime_ns: int, now_ns: int, first_seen_ns: int) -> int | None:
     """The last write, or None where the time is impossible: such a segment has no age, is kept and reported (B22)."""
-    return mtime_ns if _EARLIEST_NS <= mtime_ns <= now_ns + _LATEST_AHEAD_NS else None
+    earliest = max(_EARLIEST_NS, first_seen_ns - _LONGEST_BEFORE_NS)
+    return mtime_ns if earliest <= mtime_ns <= now_ns + _LATEST_AHEAD_NS else None
+
+
+def storable(instant_ns: int) -> int:
+    """The nearest instant that a database can hold. Whatever has one that it cannot has no age either."""
+    return max(-_STORABLE, min(instant_ns, _STORABLE))
 
 
 def day_of(last_write_ns: int | None, first_seen_ns: int) -> int:

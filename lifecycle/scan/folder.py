@@ -274,10 +274,11 @@ class FolderUpdate:
 
     def _sighting(self, entry: Entry, found: Look, first_seen_ns: int) -> Sighting:
         facts = found.facts
-        last_write = compare.last_write_of(facts.st_mtime_ns, self._changes.now_ns)
+        last_write = compare.last_write_of(facts.st_mtime_ns, self._changes.now_ns, first_seen_ns)
+        mtime_ns, ctime_ns = compare.storable(facts.st_mtime_ns), compare.storable(facts.st_ctime_ns)
         return Sighting(
-            self._ref, os.fsencode(entry[0]), facts.st_ino, facts.st_size, facts.st_blocks * 512, facts.st_mtime_ns,
-            facts.st_ctime_ns, facts.st_mode & 0o7777, facts.st_uid, facts.st_gid, facts.st_nlink, found.content.value,
+            self._ref, os.fsencode(entry[0]), facts.st_ino, facts.st_size, facts.st_blocks * 512, mtime_ns,
+            ctime_ns, facts.st_mode & 0o7777, facts.st_uid, facts.st_gid, facts.st_nlink, found.content.value,
             found.fingerprint, last_write, compare.day_of(last_write, first_seen_ns),
             Original.SETTLED.value if self._is_settled(entry, found) else Original.OPEN.value,
         )  # fmt: skip

@@ -182,6 +182,8 @@ class _Ending:
 
     def record(self) -> ScanFigures:
         walk, scan, place = self.walk, self.scan, self.place
+        for path, files in walk.covered.items():
+            walk.unseen[path] = f"another file system is mounted over it: {format_count(files)} known files are hidden"
         for path, reason in walk.unseen.items():
             walk.found.add("unseen", reason, path)
         problems = [ScanProblem(subject=self._show(path), message=reason) for path, reason in walk.unseen.items()]

@@ -22,6 +22,7 @@ from lifecycle.catalog.store import Catalog
 from lifecycle.errors import Skipped
 from lifecycle.model import Original
 from lifecycle.scan.absence import Absences
+from lifecycle.scan.compare import last_write_of
 from lifecycle.scan.evidence import OpenFiles
 from lifecycle.scan.folder import Changes, FolderUpdate
 from lifecycle.scan.handles import ThreadRoots
@@ -86,6 +87,7 @@ class TreeScan:
         if self._is_first:
             return  # each was asked a moment ago
         changes = self._changes
+        self._writer.learn_ages(lambda mtime_ns, seen_ns: last_write_of(mtime_ns, changes.now_ns, seen_ns))
         quiet_since_ns = changes.now_ns - changes.settle_ns
         with ThreadRoots(self._walk.root) as roots, self._walk.overlap as overlap:
             for page in scanning.pages_of_quiet_files(self._catalog, self._place.id, quiet_since_ns):
@@ -146,6 +148,8 @@ class TreeScan:
             self.absences.expected += sum(original != Original.MISSING for _, original in here)
             self.absences.add(here, known.id)
             self.absences.folders.append(known.id)
+        elif blind == "other_device" and known.files:
+            self._walk.cover(known.path, known.files)
         elif blind == "excluded" and (known.files or known.signature):
             with self._catalog.write(*self._writer.leases) as conn:
                 scanning.reopen_folder(conn, known.id)

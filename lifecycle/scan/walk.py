@@ -91,6 +91,7 @@ class Walk:
     found: Found = field(default_factory=Found)
     unseen: dict[bytes, str] = field(default_factory=dict)  # folder → why; nothing below it was looked at
     hidden: dict[bytes, str] = field(default_factory=dict)  # folders left out on purpose → excluded, other_device, link
+    covered: dict[bytes, int] = field(default_factory=dict)  # mount points over known folders → files known there
     overlap: Overlap = field(default_factory=Overlap)
     files: int = 0
     size_bytes: int = 0
@@ -120,6 +121,13 @@ class Walk:
             if not path or path in self.hidden:
                 return self.hidden.get(path)
             path = path.rpartition(b"/")[0]
+
+    def cover(self, path: bytes, files: int) -> None:
+        """Known files lie in a folder that another file system is mounted over: they are not seen, and that is no
+        sign of anything. Said once for the mount point."""
+        while path not in self.hidden:
+            path = path.rpartition(b"/")[0]
+        self.covered[path] = self.covered.get(path, 0) + files
 
     def _hide(self, kind: str, detail: str, path: bytes) -> None:
         self.hidden[path] = kind

@@ -493,3 +493,130 @@ def test_b31_links_and_other_names_lead_nowhere(site: Site) -> None:
     assert {b"vision/keys", b"vision/loop"} <= {
         os.path.relpath(os.fsencode(path), site.logs) for path in team.iterdir()
     }
+
+
+# --- what a case run of the whole list found ------------------------------------------------------------------------
+
+
+def test_b22_a_time_that_no_database_can_hold_stops_nobody(site: Site) -> None:
+    site.write(b"vision/job-1/rank_0.log", LINES, days=2)
+    far = site.folder / "logs/vision/job-2/far.log"
+    far.parent.mkdir(parents=True)
+    far.write_bytes(LINES)
+    os.utime(far, ns=(13_000_000_000 * 10**9,) * 2)
+    make(site)
+    assert "age unknown" in site("plan", "--now", "+2h")
+    site("run", "--now", "+2h")
+    site("run", "--now", "+3h")
+    assert hot(site) == {b"vision/job-2/far.log"}
+
+
+def test_b22_a_time_ten_years_before_first_sight_is_not_believed(site: Site) -> None:
+    old = site.folder / "logs/vision/job/y2009.log"
+    old.parent.mkdir(parents=True)
+    old.write_bytes(LINES)
+    os.utime(old, (time.time() - 11 * 365 * DAY,) * 2)
+    make(site)
+    for now in ("+2h", "+3d", "+60d"):
+        site("run", "--now", now)
+    assert old.exists() and "age unknown 1" in site("audit")
+
+
+def test_b22_a_time_that_lay_ahead_counts_once_it_is_past(site: Site) -> None:
+    ahead = site.folder / "logs/vision/job/ahead.log"
+    ahead.parent.mkdir(parents=True)
+    ahead.write_bytes(LINES)
+    os.utime(ahead, (time.time() + 3 * DAY,) * 2)
+    make(site)
+    site("run", "--now", "+2h")
+    assert "age unknown 1" in site("audit")
+    site("run", "--now", "+5d")
+    assert "age unknown 0" in site("audit") and not ahead.exists()
+
+
+def test_b01_a_mount_over_known_logs_is_reported(site: Site) -> None:
+    for rank in range(5):
+        site.write(b"vision/job/rank_%d.log" % rank, LINES, days=0.1)
+    site.write(b"nlp/job/rank_0.log", LINES, days=0.1)
+    make(site)
+    site("run")
+    hook = (  # what the kernel says once something is mounted there; a test cannot mount
+        "import lifecycle.scan.handles as h\nreal = h._mount_points_below\n"
+        "h._mount_points_below = lambda path: real(path) | ({b'vision'} if path.endswith(b'/logs') else set())\n"
+    )
+    done = _hooked(site, hook, "run", "--now", "+1h")
+    assert done.returncode == 3 and "mounted over it: 5 known files are hidden" in done.stdout, done.stdout
+    site("run", "--now", "+2h")
+
+
+def test_b07_files_of_a_tree_that_came_back_are_seen_again(site: Site) -> None:
+    for rank in range(3):
+        site.write(b"vision/job/rank_%d.log" % rank, LINES, days=2)
+    make(site)
+    site("scan", "--now", "+2h")
+    real, decoy = site.folder / "logs", site.folder / "decoy"
+    subprocess.run(["cp", "-a", str(real), str(decoy)], check=True)
+    real.rename(site.folder / "kept")
+    decoy.rename(real)
+    site("run", "--now", "+3h")  # the copies go
+    real.rename(site.folder / "gone")
+    (site.folder / "kept").rename(real)
+    assert "3 new" in site("run", "--now", "+4h")
+    assert len(rows(site)) == 6 and hot(site) == set()
+
+
+def test_b18_a_catalog_out_of_a_backup_acts_again_once_it_was_accepted(site: Site) -> None:
+    site.write(b"vision/job/rank_0.log", LINES, days=2)
+    make(site)
+    site("run", "--now", "+1m")
+    catalog = site.folder / "policies/catalog.db"
+    backup = catalog.read_bytes()
+    site("run", "--now", "+2m")
+    catalog.write_bytes(backup)
+    assert "until lifecycle catalog accept" in site("run", "--now", "+2h", code=3)
+    assert hot(site) == {b"vision/job/rank_0.log"}
+    assert "source logs: accepted" in site("catalog", "accept", "--reason", "disk of the catalog died")
+    site("run", "--now", "+3h")
+    assert hot(site) == set()
+    assert "nothing to accept" in site("catalog", "accept", "--reason", "again")
+
+
+def test_b18_a_catalog_whose_revision_is_gone_is_damage(site: Site) -> None:
+    import sqlite3
+
+    make(site)
+    with sqlite3.connect(site.folder / "policies/catalog.db") as connection:
+        connection.execute("DELETE FROM alembic_version")
+    assert "its schema's revision is gone" in site.run("run", code=6).stderr
+
+
+def test_b24_a_restore_does_not_follow_a_link_out_of_its_target(stored: Site) -> None:
+    elsewhere = stored.folder / "elsewhere"
+    elsewhere.mkdir()
+    (stored.folder / "back").mkdir()
+    (stored.folder / "back/logs").symlink_to(elsewhere)
+    stored.run("restore", "--all", "--to", "back", "--overwrite", code=3)
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_b24_a_file_that_is_there_as_it_was_is_no_problem(stored: Site) -> None:
+    stored("restore", "--all", "--to", "back")
+    assert "1 file there already" in stored("restore", "--all", "--to", "back")
+
+
+def test_b25_a_rehearsal_s_stay_counts_from_its_own_clock(stored: Site) -> None:
+    stored("run", "--now", "+3d")
+    stored("restore", "--job", "job", "--in-place")
+    stored("run", "--now", "+4d")
+    assert hot(stored) == {b"vision/job/rank_0.log"}
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_b29_a_closed_output_is_no_failure(site: Site, closed: str) -> None:
+    make(site)
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(CHECKOUT)}
+    done = subprocess.run(
+        ["/bin/bash", "-c", f"{sys.executable} -m lifecycle run {closed}"], cwd=site.folder, env=environ,
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
