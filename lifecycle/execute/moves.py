@@ -37,6 +37,7 @@ from lifecycle.tiers import make_key, open_tier
 _NO_LABELS: Final = Labels()
 PAUSE_NS: Final = 3600 * 10**9  # a member that failed rests for this, then longer
 THREADED_BYTES: Final = 32 * 2**20  # above it one batch may use every core
+_MOST_THREADS: Final = 8  # of one archive: on a host of 64 cores each of 64 workers would start 64, with a frame each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +148,7 @@ def _target(site: Site, batch: PlannedBatch, head: BatchHead, target: WorkPlace)
         mode=batch.mode,
         gid=batch.gid,
         zstd_level=head.intent.zstd_level,
-        threads=site.workers if batch.logical_bytes >= THREADED_BYTES else 1,
+        threads=min(site.workers, _MOST_THREADS) if batch.logical_bytes >= THREADED_BYTES else 1,
         team=batch.team,
         class_name=batch.class_name,
         day=batch.day,

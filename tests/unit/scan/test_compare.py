@@ -140,17 +140,31 @@ def test_an_empty_file_that_became_a_picture_does_not_go_on() -> None:
     assert not compare.goes_on(known(), a_look(content=Content.BINARY))
 
 
+YEARS_10 = 3653 * DAY_NS
+
+
 @pytest.mark.parametrize(
     "mtime",
-    [0, -1, -5 * DAY_NS, 315_532_800 * NS, NOON_NS + DAY_NS + 1, 2_903_299_200 * NS],  # 1980; 24 h ahead; 2062
-)
+    [0, -1, -5 * DAY_NS, 315_532_800 * NS, NOON_NS - YEARS_10 - 1, NOON_NS + DAY_NS + 1, 2_903_299_200 * NS, 2**70],
+)  # 1980; ten years; 24 h ahead; 2062; beyond what a database takes
 def test_an_impossible_time_is_no_age(mtime: int) -> None:
-    assert compare.last_write_of(mtime, NOON_NS) is None
+    assert compare.last_write_of(mtime, NOON_NS, NOON_NS) is None
 
 
-@pytest.mark.parametrize("mtime", [631_152_000 * NS, NOON_NS, NOON_NS + DAY_NS])  # 1990; now; 24 h ahead
+@pytest.mark.parametrize("mtime", [NOON_NS - YEARS_10, NOON_NS, NOON_NS + DAY_NS])
 def test_a_possible_time_is_the_last_write(mtime: int) -> None:
-    assert compare.last_write_of(mtime, NOON_NS) == mtime
+    assert compare.last_write_of(mtime, NOON_NS, NOON_NS) == mtime
+
+
+def test_ten_years_count_from_first_sight_and_1990_from_nothing() -> None:
+    seen_ns = NOON_NS - 9 * 365 * DAY_NS  # known for nine years
+    assert compare.last_write_of(seen_ns - 2 * 365 * DAY_NS, NOON_NS, seen_ns) == seen_ns - 2 * 365 * DAY_NS
+    assert compare.last_write_of(631_152_000 * NS - 1, 631_152_000 * NS, 631_152_000 * NS) is None
+
+
+@pytest.mark.parametrize(("instant", "stored"), [(5, 5), (2**63, 2**63 - 1), (-(2**70), -(2**63) + 1)])
+def test_an_instant_is_stored_as_the_nearest_that_fits(instant: int, stored: int) -> None:
+    assert compare.storable(instant) == stored
 
 
 def test_without_an_age_the_day_is_that_of_first_sight() -> None:
