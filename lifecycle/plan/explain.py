@@ -100,9 +100,7 @@ class _View:
         if self._c.marked_ns is not None:
             yield from self._marked_steps()
             return
-        if self._is_returned:
-            at_ns = self._c.stay_until_ns or self._now_ns
-            yield self._step(ActionKind.RELEASE, reached_tier(self._c), at_ns, ReasonCode.STAY_OVER, None)
+        yield from self._release_steps()
         if not isinstance(self._figures, Figures) or self._c.last_write_ns is None:
             return
         end_ns = self._mark_ns(self._figures, self._c.last_write_ns)
@@ -116,6 +114,12 @@ class _View:
     def _is_returned(self) -> bool:
         return self._c.archive_id is not None and self._c.original == Original.SETTLED
 
+    def _release_steps(self) -> Iterator[Step]:
+        """A restored original goes first, when its stay is over; only then is the stored copy the last of it."""
+        if self._is_returned:
+            at_ns = self._c.stay_until_ns or self._now_ns
+            yield self._step(ActionKind.RELEASE, reached_tier(self._c), at_ns, ReasonCode.STAY_OVER, None)
+
     def _marked_steps(self) -> Iterator[Step]:
         wrong = retention_blocker(self._c, self._figures, self._now_ns)
         if wrong is not None:
@@ -123,7 +127,9 @@ class _View:
                 wrong = ReasonCode.RETENTION_CHANGED
             yield self._step(ActionKind.UNMARK, reached_tier(self._c), self._now_ns, wrong, None)
             return
-        at_ns = max(self._c.purge_after_ns or 0, (self._c.marked_ns or 0) + self._grace_ns)
+        yield from self._release_steps()
+        grace_end_ns = max(self._c.purge_after_ns or 0, (self._c.marked_ns or 0) + self._grace_ns)
+        at_ns = max(grace_end_ns, self._c.stay_until_ns or 0)
         blocker = purge_blocker(self._c, self._grace_ns, self._now_ns)
         yield self._purge(at_ns, blocker)
 

@@ -115,8 +115,8 @@ def _print_table(table: Table, console: Console) -> None:
     is_first = True
     while page := _format_rows(table, rows):
         if not _fits(page, table, console.width):
-            # Rich would cut figures and drop columns: the plain lines lose nothing. Words of the last column go on below
-            # it; where even that has no room, the terminal breaks the lines.
+            # Rich would cut figures and drop columns: the plain lines lose nothing. What the last column says goes on
+            # below it; where even that has no room, the terminal breaks the lines.
             for line in _plain_lines(page, table, console.width, with_heading=is_first):
                 console.print(Text(line), soft_wrap=True)
             is_first = False

@@ -111,6 +111,12 @@ def test_a_restored_segment_is_released_when_its_stay_ends() -> None:
     assert not condition(found, "stay is over").is_met
 
 
+def test_a_marked_segment_that_was_restored_is_released_before_it_is_purged() -> None:
+    archive, (stored,) = an_archive_of(a_segment("40d", marked="1d"), tier=TierName.COLD)
+    back = replace(stored, original=Original.SETTLED, tier=TierName.HOT, stay_until_ns=NOON_NS + 5 * DAY_NS)
+    assert steps_of(explained(back, archive)) == [("release", "cold", 5.0), ("purge", "gone", 5.0)]
+
+
 @pytest.mark.parametrize(
     ("segment", "code"),
     [
