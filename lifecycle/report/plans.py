@@ -14,7 +14,7 @@ from lifecycle.plan.plan import PlanLine
 from lifecycle.plan.reasons import render_reason
 from lifecycle.report.blocks import Block, Cell, CellKind, Column, Line, Table, Tone
 from lifecycle.report.figures import DueLine, PreviewReport, ScanReport
-from lifecycle.report.runs import accept_hint, count_of, describe_waiting, iter_problem_lines
+from lifecycle.report.runs import accept_hint, count_of, describe_special, describe_waiting, iter_problem_lines
 from lifecycle.units import format_count, format_duration, format_instant, format_size, from_ns
 
 _PLAN_COLUMNS: Final = (
@@ -102,8 +102,7 @@ def _seen(scans: tuple[ScanReport, ...]) -> str:
     blind = f", {format_count(unseen)} not readable" if unseen else ""
     foreign = sum(scan.foreign for scan in scans)
     left = f", {format_count(foreign)} foreign" if foreign else ""
-    special = sum(scan.special for scan in scans)
-    left += f", {count_of(special, 'link or special file', 'links and special files')}" if special else ""
+    left += f", {special}" if (special := describe_special(scans)) else ""
     return f"{count_of(sum(scan.files for scan in scans), 'file')} seen in {format_duration(seconds)}{left}{blind}"
 
 

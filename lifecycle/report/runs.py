@@ -83,12 +83,12 @@ def fold_scan(report: ScanOnceReport) -> Iterator[Block]:
         Column(key="new", kind=CellKind.COUNT), Column(key="changed", kind=CellKind.COUNT),
         Column(key="renamed", kind=CellKind.COUNT), Column(key="settled", kind=CellKind.COUNT),
         Column(key="still_open", title="OPEN", kind=CellKind.COUNT), Column(key="missing", kind=CellKind.COUNT),
-        Column(key="foreign", kind=CellKind.COUNT), Column(key="unseen", kind=CellKind.COUNT),
-        Column(key="seconds", title="TOOK", kind=CellKind.SECONDS),
+        Column(key="foreign", kind=CellKind.COUNT), Column(key="special", title="LINKS ETC.", kind=CellKind.COUNT),
+        Column(key="unseen", kind=CellKind.COUNT), Column(key="seconds", title="TOOK", kind=CellKind.SECONDS),
     )  # fmt: skip
     rows = [
         (scan.place, scan.files, scan.size_bytes, scan.new, scan.changed, scan.renamed, scan.settled, scan.still_open,
-         scan.missing, scan.foreign, scan.unseen, scan.seconds)
+         scan.missing, scan.foreign, scan.special, scan.unseen, scan.seconds)
         for scan in report.scans
     ]  # fmt: skip
     yield Table(columns=columns, rows=rows)
@@ -115,9 +115,17 @@ def describe_scans(scans: Sequence[ScanReport]) -> str:
         )
         if total
     ]
+    if special := describe_special(scans):
+        words.append(special)
     if unseen := sum(scan.unseen for scan in scans):
         words.append(f"{format_count(unseen)} not readable")
     return f"{files}{where}" + (f": {', '.join(words)}" if words else "")
+
+
+def describe_special(scans: Sequence[ScanReport]) -> str:
+    """``5 links and special files``: seen, counted and left alone, hard links among them; "" without any."""
+    special = sum(scan.special for scan in scans)
+    return count_of(special, "link or special file", "links and special files") if special else ""
 
 
 def _scan_rows(scans: Sequence[ScanReport]) -> Iterator[tuple[Cell, ...]]:

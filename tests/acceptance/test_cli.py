@@ -390,9 +390,15 @@ def test_a_plan_of_a_rehearsal_goes_on_from_its_last_run(site: Site) -> None:
     assert f"now {day}" in site("plan").lines[0]
 
 
-def test_a_plan_counts_the_links_that_it_saw(site: Site) -> None:
+def test_plan_scan_and_run_count_the_same_links_and_special_files(site: Site) -> None:
     (site.logs / "vision/train-1/link.log").symlink_to("/etc/passwd")
-    assert ", 1 link or special file" in site("plan").lines[0]
+    os.mkfifo(site.logs / "vision/train-1/pipe.log")
+    assert ", 2 links and special files" in site("plan").lines[0]
+    assert ", 2 links and special files" in site("plan", "--root", str(site.logs)).lines[0]
+    heading, row, *_ = site("scan").lines
+    counted = dict(zip(re.split(" {2,}", heading), re.split(" {2,}", row), strict=True))
+    assert counted["LINKS ETC."] == "2"
+    assert "2 links and special files" in site("run", "--now", "+2h").lines[0]
 
 
 def test_days_are_counted_in_their_order_and_what_is_left_is_rounded_in_one_way(site: Site) -> None:
