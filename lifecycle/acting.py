@@ -116,6 +116,7 @@ def make_report(
             archives=tally.done.archives,
             parked=tally.parked,
             kept=tally.done.kept,
+            done_before=tally.done_before,
             failed=tally.done.failed,
             seconds=tally.seconds,
         )

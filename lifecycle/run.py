@@ -22,7 +22,7 @@ from lifecycle.catalog.braking import brakes_of, record_retentions
 from lifecycle.catalog.due import CatalogDue
 from lifecycle.catalog.places import places
 from lifecycle.catalog.reclassifying import waiting_changes
-from lifecycle.catalog.resolving import resolve_members
+from lifecycle.catalog.resolving import done_before, resolve_members
 from lifecycle.catalog.store import copy_for_preview
 from lifecycle.engine.local import LocalEngine
 from lifecycle.errors import ExitCode, worst_exit
@@ -95,8 +95,10 @@ def _execute(session: Session, site: Site, options: RunOptions, progress: Progre
             line.logical_bytes for line in summary.lines if line.action in (ActionKind.TRANSITION, ActionKind.MERGE)
         )
         executor = BatchExecutor(site, on_done=_Shown(progress, summary), moving=(moving, bytes_moving))
-        batches = (batch for batch in plan.batches() if may(session, batch, options))
-        executor.run(_still_due(app, batches, session.now) if options.plan_file is not None else batches)
+        batches: Iterator[PlannedBatch] = (batch for batch in plan.batches() if may(session, batch, options))
+        if options.plan_file is not None:
+            batches = _still_due(app, batches, session.now, executor)
+        executor.run(batches)
         progress.done()
     return executor
 
@@ -120,9 +122,12 @@ def _brake(session: Session, options: RunOptions) -> tuple[Brake, ...]:
     return brakes
 
 
-def _still_due(app: App, batches: Iterable[PlannedBatch], now: datetime) -> Iterator[PlannedBatch]:
-    """A plan file's batches with this catalog's ids, less what changed since; marks and purges are judged anew, since a
-    job that wrote again after the plan was made keeps its logs. What is left out the executor counts as kept."""
+def _still_due(
+    app: App, batches: Iterable[PlannedBatch], now: datetime, executor: BatchExecutor
+) -> Iterator[PlannedBatch]:
+    """A plan file's batches with this catalog's ids, less what was done before or changed since; marks and purges are
+    judged anew, since a job that wrote again after the plan was made keeps its logs. What is left out the executor
+    counts: as done before, which it is told, or as kept."""
     ends = (ActionKind.UNMARK, ActionKind.RELEASE, ActionKind.PURGE, ActionKind.MARK)
     segments, archives = set[tuple[ActionKind, int]](), set[tuple[ActionKind, int]]()
     for due in _iter_due(app, now, ends, brakes_of(app.catalog, app.policy, now)):
@@ -130,10 +135,12 @@ def _still_due(app: App, batches: Iterable[PlannedBatch], now: datetime) -> Iter
             segments.update((due.kind, member.segment_id) for member in due.members)
             archives.update((due.kind, archive) for archive in due.archive_ids)
     for batch in batches:
-        members, archive_ids = batch.members, batch.archive_ids
-        if members:
-            with app.catalog.read() as conn:
-                members = resolve_members(conn, members)
+        with app.catalog.read() as conn:
+            there = replace(batch, members=resolve_members(conn, batch.members))
+            left = executor.without_done(there, done_before(conn, there))
+        if left is None:
+            continue
+        batch, members, archive_ids = left, left.members, left.archive_ids
         if not batch.kind.moves:
             members = tuple(member for member in members if (batch.kind, member.segment_id) in segments)
             archive_ids = tuple(archive for archive in archive_ids if (batch.kind, archive) in archives)

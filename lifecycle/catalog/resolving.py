@@ -1,15 +1,27 @@
 """A plan file's segments in this catalog. Its ids are those of the private copy that the preview planned on; what a
-later scan found first can have another number here, so that place, path and identity decide."""
+later scan found first can have another number here, so that place, path and identity decide. And which of them an
+earlier run has brought to where the plan wants them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from sqlalchemy import Connection
 
 from lifecycle.catalog.bulk import select_in
 from lifecycle.catalog.segments import segment_at
-from lifecycle.model import Member
+from lifecycle.model import ActionKind, Member, PlannedBatch, TierName
+
+# What a segment looks like once an action was carried out on it. What was marked and is gone by now was marked.
+_DONE: Final[Mapping[ActionKind, str]] = {
+    ActionKind.MARK: "marked = 1 OR tier IS NULL",
+    ActionKind.UNMARK: "marked = 0 AND tier IS NOT NULL",
+    ActionKind.RELEASE: "original IN ('released', 'parked')",
+    ActionKind.PURGE: "tier IS NULL",
+}
+_MOVED: Final = "archive_id IS NOT NULL AND original IN ('released', 'parked') AND tier IN ({tiers})"
+_TIERS_FROM: Final = {TierName.WARM: "'warm', 'cold'", TierName.COLD: "'cold'"}
 
 
 def resolve_members(conn: Connection, members: Sequence[Member]) -> tuple[Member, ...]:
@@ -37,3 +49,16 @@ def _facts(member: Member) -> tuple[object, ...]:
 def _by_path(conn: Connection, member: Member) -> int | None:
     found = segment_at(conn, member.place_id, member.path)
     return next((segment.id for segment in found if segment.identity == member.identity), None)
+
+
+def done_before(conn: Connection, batch: PlannedBatch) -> frozenset[int]:
+    """Which of a batch's segments, or of its archives where it names those, need the action no more: it was done.
+
+    The members must have been resolved.
+    """
+    if not batch.members:
+        sql = "SELECT id FROM archives WHERE state IN ('superseded', 'recorded', 'removed') AND id IN ({values})"
+        return frozenset(row[0] for row in select_in(conn, sql, batch.archive_ids))
+    is_done = _DONE.get(batch.kind) or _MOVED.format(tiers=_TIERS_FROM[batch.tier_to or TierName.COLD])
+    sql = f"SELECT id FROM segments WHERE ({is_done}) AND id IN ({{values}})"
+    return frozenset(row[0] for row in select_in(conn, sql, [member.segment_id for member in batch.members]))

@@ -5,7 +5,7 @@ Chooses nothing and reorders nothing. What one batch meets stays with that batch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
@@ -45,6 +45,7 @@ class PhaseTally:
     planned: Tally = field(default_factory=Tally)
     done: Tally = field(default_factory=Tally)
     parked: int = 0
+    done_before: int = 0  # of a plan file: segments that an earlier run has seen to
     began: float = 0.0
     seconds: float = 0.0
 
@@ -109,6 +110,25 @@ class BatchExecutor:
                 self._begin(self._without_changed(batch))
         finally:
             self._drain(0)
+
+    def without_done(self, batch: PlannedBatch, done: Collection[int]) -> PlannedBatch | None:
+        """A plan file's batch less the members, or else the archives, that need it no more; those are counted. None
+        when nothing is left of it. Archives are taken for equal parts of their batch."""
+        if not done:
+            return batch
+        members = tuple(member for member in batch.members if member.segment_id not in done)
+        archive_ids = tuple(archive for archive in batch.archive_ids if batch.members or archive not in done)
+        count = len(batch.members) - len(members)
+        if not batch.members:
+            count = batch.segments * len(done) // len(batch.archive_ids)
+        phase, left = self._phase(batch), batch.segments - count
+        phase.planned.add(Tally(segments=count))
+        phase.done_before += count
+        if not left:
+            return None
+        sizes = (batch.logical_bytes * left // batch.segments, batch.stored_bytes * left // batch.segments)
+        return replace(batch, members=members, archive_ids=archive_ids, segments=left, logical_bytes=sizes[0],
+                       stored_bytes=sizes[1])  # fmt: skip
 
     def _without_changed(self, batch: PlannedBatch) -> PlannedBatch:
         """A plan file's segments that are not what they were are left out of their batch by now: they are kept."""

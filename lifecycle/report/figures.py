@@ -94,6 +94,7 @@ class PhaseReport:
     archives: int = 0
     parked: int = 0  # of segments: originals that wait renamed for release_after
     kept: int = 0  # changed, open, clashing: left alone
+    done_before: int = 0  # of a plan file: an earlier run has seen to them
     failed: int = 0
     seconds: float = 0.0
 

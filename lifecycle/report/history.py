@@ -49,7 +49,7 @@ def fold_stored_run(run: StoredRun) -> Iterator[Block]:
 
 def table_of_phases(run: StoredRun) -> Table:
     """What one run did, for machines: one row a kind of action and way."""
-    counts = ("planned_segments", "segments", "kept", "failed", "archives")
+    counts = ("planned_segments", "segments", "kept", "failed", "archives", "done_before")
     sizes = ("logical_bytes", "stored_bytes", "freed_bytes")
     columns = (
         Column(key="action"), Column(key="tier_from"), Column(key="tier_to"),
@@ -61,8 +61,8 @@ def table_of_phases(run: StoredRun) -> Table:
     rows = [
         (phase.action.value, phase.tier_from.value, phase.tier_to.value if phase.tier_to else "",
          phase.planned_segments,
-         phase.segments, phase.kept, phase.failed, phase.archives, phase.logical_bytes, phase.stored_bytes,
-         phase.freed_bytes, phase.seconds)
+         phase.segments, phase.kept, phase.failed, phase.archives, phase.done_before, phase.logical_bytes,
+         phase.stored_bytes, phase.freed_bytes, phase.seconds)
         for phase in phases
     ]  # fmt: skip
     return Table(columns=columns, rows=rows)

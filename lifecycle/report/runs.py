@@ -60,6 +60,8 @@ def fold_run(report: RunReport) -> Iterator[Block]:
     yield Table(columns=_PHASE_COLUMNS, rows=rows, has_heading=False)
     if report.scans and not report.phases:
         yield Line(text="nothing was due", tone=Tone.QUIET)
+    if report.phases and all(_is_done_before(phase) for phase in report.phases):
+        yield Line(text="all that the plan lists was done already", tone=Tone.QUIET)
     if change := _usage_change(report):
         yield Line(text=change)
     yield from _held_lines(report.held_places)
@@ -159,13 +161,23 @@ def _phase_row(phase: PhaseReport) -> tuple[Cell, ...]:
     return (phase.action.value, "; ".join(_phase_words(phase)), phase.seconds)
 
 
+def _is_done_before(phase: PhaseReport) -> bool:
+    return phase.done_before > 0 and phase.done_before == phase.planned_segments
+
+
 def _phase_words(phase: PhaseReport) -> Iterator[str]:
+    if _is_done_before(phase):
+        way = phase.tier_from if phase.tier_to is phase.tier_from else f"{phase.tier_from} → {phase.tier_to or 'gone'}"
+        yield f"{way}  {format_count(phase.done_before)} done already"
+        return
     done = format_count(phase.segments)
     if phase.planned_segments and phase.planned_segments != phase.segments:
         done += f" of {format_count(phase.planned_segments)}"
     yield _done_words(phase, done)
     if phase.parked:
         yield f"{count_of(phase.parked, 'original')} renamed, to be removed after release_after"
+    if phase.done_before:
+        yield f"{format_count(phase.done_before)} done already"
     if phase.kept:
         yield f"{format_count(phase.kept)} left alone"
     if phase.failed:

@@ -425,3 +425,36 @@ def test_no_message_names_its_place_twice(site: Site) -> None:
     site.logs.mkdir()
     done = site("run", "--now", "+2h")
     assert "source logs: no marker" in done.out and "source logs: source logs" not in done.out
+
+
+@pytest.mark.parametrize(
+    ("days_before", "day", "action"),
+    [((), "+2h", "merge"), (("+2h",), "+28h", "mark"), (("+2h", "+28h"), "+5d", "purge")],
+)
+def test_a_plan_that_was_carried_out_is_done_already_and_nothing_of_it_changed(
+    site: Site, days_before: tuple[str, ...], day: str, action: str
+) -> None:
+    for rank in range(3):
+        site.write(f"vision/train-9/rank_{rank}.log", days=40)
+    for earlier in days_before:
+        site("run", "--now", earlier)
+    site("plan", "--now", day, "--out", "tonight.plan")
+    first = site("run", "--now", day, "--plan", "tonight.plan").out
+    assert action in first and "already" not in first
+    again = site("run", "--now", day, "--plan", "tonight.plan")
+    assert again.code == 0 and "changed" not in again.out
+    assert f"{action} " in again.out and "all that the plan lists was done already" in again.out
+
+
+def test_of_a_plan_half_carried_out_only_the_rest_is_done(site: Site) -> None:
+    site.write("vision/train-9/rank_0.log", days=40)
+    site.write("nlp/train-9/rank_0.log", days=3)
+    assert site("run", "--now", "+2h", "--only", "moves").code == 0
+    late = site.write("vision/train-10/rank_0.log", days=40)
+    site("plan", "--now", "+28h", "--out", "tonight.plan")
+    site("run", "--now", "+28h", "--plan", "tonight.plan", "--only", "mark")
+    phases = json.loads(site("run", "--now", "+28h", "--plan", "tonight.plan", "--json").out)["phases"]
+    assert not late.exists()
+    counts = {phase["action"]: (phase["segments"], phase["done_before"], phase["kept"]) for phase in phases}
+    assert counts["mark"][0] == 0 < counts["mark"][1] and counts["mark"][2] == 0
+    assert (counts.get("merge") or counts["transition"])[0] > 0
