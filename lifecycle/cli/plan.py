@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from lifecycle.model import Kept, PlannedBatch, Selector
     from lifecycle.report.figures import PreviewReport
+    from lifecycle.wiring import App
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,13 +121,21 @@ def show_plan(call: Invocation, form: Form, request: PlanRequest) -> ExitCode:
             only=parse_actions(request.only),
             out=request.out.absolute() if request.out else None,
         )
-        report = preview(app, options, call.progress())
+        report = replace(preview(app, options, call.progress()), clock_ahead=_clock_ahead(app, at))
         if request.is_listed:
             selector = request.filters.resolve(now=at, zone=zone, team_of=app.policy.team_of)
             _deliver_items(call, form, report, selector)
         else:
             _deliver_plan(call, form, report, at)
     return report.exit_code
+
+
+def _clock_ahead(app: App, at: datetime) -> timedelta | None:
+    """How far a rehearsal's time is ahead of the clock, from a minute on. Elsewhere a moved clock moves no run."""
+    from lifecycle.clock import SystemClock
+
+    ahead = at - SystemClock().now()
+    return ahead if app.catalog.facts().rehearsal and ahead >= timedelta(minutes=1) else None
 
 
 def _deliver_plan(call: Invocation, form: Form, report: PreviewReport, now: datetime) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -177,6 +177,7 @@ class PreviewReport:
     items: Callable[[], Iterator[PlannedBatch | Kept]]
     out: Path | None = None  # the plan file that was written
     root: Path | None = None  # the tree that was looked at without a catalog
+    clock_ahead: timedelta | None = None  # of a rehearsal whose time is ahead of the clock: by how much
     before: tuple[TierUsage, ...] = ()
     brakes: tuple[Brake, ...] = ()
     waiting: tuple[WaitingChange, ...] = ()  # changes of class that would keep shorter, not accepted yet

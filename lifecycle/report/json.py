@@ -89,7 +89,7 @@ def render_plan(report: PreviewReport) -> str:
     """The plan's summary; its items are a document of their own."""
     facts = {
         "exit_code": int(report.exit_code), "out": report.out, "scanned_at": report.scanned_at, "scans": report.scans,
-        "before": report.before, "plan": report.summary,
+        "clock_ahead": report.clock_ahead, "before": report.before, "plan": report.summary,
     }  # fmt: skip
     return render_json(PLAN_SCHEMA, facts)
 

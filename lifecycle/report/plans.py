@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from lifecycle.catalog.reclassifying import WaitingChange
@@ -34,6 +34,9 @@ _ITEM_COLUMNS: Final = (
 def fold_preview(report: PreviewReport, *, now: datetime) -> Iterator[Block]:
     summary = report.summary
     yield Line(text=_header(report, now), tone=Tone.HEAD)
+    if report.clock_ahead is not None:
+        ahead = format_duration(report.clock_ahead)
+        yield Line(text=f"rehearsal: its time is {format_instant(now)}, {ahead} ahead of the clock", tone=Tone.QUIET)
     yield from iter_problem_lines(report.problems, len(report.problems))
     if summary.lines:
         yield table_of_plan(summary.lines)
@@ -45,7 +48,7 @@ def fold_preview(report: PreviewReport, *, now: datetime) -> Iterator[Block]:
     yield from iter_waiting_lines(report.waiting, summary.policy_digest)
     if report.brakes and not report.waiting:
         yield Line(text=f"to accept it: {accept_hint(summary.policy_digest)}", tone=Tone.QUIET)
-    yield Line(text=_next(report), tone=Tone.QUIET)
+    yield Line(text=_next(report, now), tone=Tone.QUIET)
 
 
 def iter_waiting_lines(waiting: Iterable[WaitingChange], policy_digest: str) -> Iterator[Line]:
@@ -125,12 +128,16 @@ def _totals(report: PreviewReport) -> Iterator[Line]:
     yield Line(text=" · ".join(parts))
 
 
-def _next(report: PreviewReport) -> str:
+def _next(report: PreviewReport, now: datetime) -> str:
+    run = "lifecycle run"
+    if report.clock_ahead is not None:
+        # A run goes by the clock unless it is told; the next whole minute is never before what was planned for.
+        run += f" --now {now.astimezone(UTC) + timedelta(minutes=1):%Y-%m-%dT%H:%MZ}"
     if report.out is not None:
-        return f"next: lifecycle run --plan {report.out} · items: lifecycle plan --list"
+        return f"next: {run} --plan {report.out} · items: lifecycle plan --list"
     if report.root is not None:
         return f"next, to have it kept: lifecycle init --source {report.root} --cold DIR · items: add --list"
-    return "next: lifecycle run · items: lifecycle plan --list"
+    return f"next: {run} · items: lifecycle plan --list"
 
 
 def table_of_items(items: Iterable[PlannedBatch | Kept], roots: Iterable[tuple[int, str, str]]) -> Table:

@@ -387,7 +387,16 @@ def test_a_backup_is_a_catalog_and_overwrites_nothing(ran: Site, tmp_path: Path)
 def test_a_plan_of_a_rehearsal_goes_on_from_its_last_run(site: Site) -> None:
     assert site("run", "--now", "+20d").code == 0
     day = (datetime.now(UTC) + timedelta(days=20)).strftime("%Y-%m-%d")
-    assert f"now {day}" in site("plan").lines[0]
+    heading, said, *_, last = site("plan", "--out", "tonight.plan").lines
+    assert f"now {day}" in heading
+    assert said.startswith(f"rehearsal: its time is {day}") and said.endswith(", 20 d ahead of the clock")
+    typed = last.removeprefix("next: lifecycle ").partition(" · ")[0].split()
+    assert site(*typed).code == 0, typed
+
+
+def test_a_plan_by_the_clock_says_nothing_of_a_rehearsal(site: Site) -> None:
+    done = site("plan")
+    assert "rehearsal" not in done.out and "--now" not in done.out
 
 
 def test_plan_scan_and_run_count_the_same_links_and_special_files(site: Site) -> None:
