@@ -121,7 +121,7 @@ def show_plan(call: Invocation, form: Form, request: PlanRequest) -> ExitCode:
             only=parse_actions(request.only),
             out=request.out.absolute() if request.out else None,
         )
-        report = replace(preview(app, options, call.progress()), clock_ahead=_clock_ahead(app, at))
+        report = _with_time(preview(app, options, call.progress()), app, at)
         if request.is_listed:
             selector = request.filters.resolve(now=at, zone=zone, team_of=app.policy.team_of)
             _deliver_items(call, form, report, selector)
@@ -130,12 +130,18 @@ def show_plan(call: Invocation, form: Form, request: PlanRequest) -> ExitCode:
     return report.exit_code
 
 
-def _clock_ahead(app: App, at: datetime) -> timedelta | None:
-    """How far a rehearsal's time is ahead of the clock, from a minute on. Elsewhere a moved clock moves no run."""
+def _with_time(report: PreviewReport, app: App, at: datetime) -> PreviewReport:
+    """A rehearsal's time, if it is a minute or more ahead of the clock. Elsewhere a moved clock moves no run."""
     from lifecycle.clock import SystemClock
+    from lifecycle.units import from_ns
 
+    facts, minute = app.catalog.facts(), timedelta(minutes=1)
     ahead = at - SystemClock().now()
-    return ahead if app.catalog.facts().rehearsal and ahead >= timedelta(minutes=1) else None
+    if not facts.rehearsal or ahead < minute:
+        return report
+    # A run goes on from the last one by itself. The next whole minute is never before what was planned for.
+    is_typed = at - from_ns(facts.clock_ns) >= minute
+    return replace(report, clock_ahead=ahead, run_at=at + minute if is_typed else None)
 
 
 def _deliver_plan(call: Invocation, form: Form, report: PreviewReport, now: datetime) -> None:

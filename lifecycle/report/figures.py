@@ -178,6 +178,7 @@ class PreviewReport:
     out: Path | None = None  # the plan file that was written
     root: Path | None = None  # the tree that was looked at without a catalog
     clock_ahead: timedelta | None = None  # of a rehearsal whose time is ahead of the clock: by how much
+    run_at: datetime | None = None  # for --now of a run of it, where a rehearsal's own time is not as far
     before: tuple[TierUsage, ...] = ()
     brakes: tuple[Brake, ...] = ()
     waiting: tuple[WaitingChange, ...] = ()  # changes of class that would keep shorter, not accepted yet

@@ -48,7 +48,7 @@ def fold_preview(report: PreviewReport, *, now: datetime) -> Iterator[Block]:
     yield from iter_waiting_lines(report.waiting, summary.policy_digest)
     if report.brakes and not report.waiting:
         yield Line(text=f"to accept it: {accept_hint(summary.policy_digest)}", tone=Tone.QUIET)
-    yield Line(text=_next(report, now), tone=Tone.QUIET)
+    yield Line(text=_next(report), tone=Tone.QUIET)
 
 
 def iter_waiting_lines(waiting: Iterable[WaitingChange], policy_digest: str) -> Iterator[Line]:
@@ -128,11 +128,8 @@ def _totals(report: PreviewReport) -> Iterator[Line]:
     yield Line(text=" · ".join(parts))
 
 
-def _next(report: PreviewReport, now: datetime) -> str:
-    run = "lifecycle run"
-    if report.clock_ahead is not None:
-        # A run goes by the clock unless it is told; the next whole minute is never before what was planned for.
-        run += f" --now {now.astimezone(UTC) + timedelta(minutes=1):%Y-%m-%dT%H:%MZ}"
+def _next(report: PreviewReport) -> str:
+    run = "lifecycle run" + (f" --now {report.run_at.astimezone(UTC):%Y-%m-%dT%H:%MZ}" if report.run_at else "")
     if report.out is not None:
         return f"next: {run} --plan {report.out} · items: lifecycle plan --list"
     if report.root is not None:

@@ -390,8 +390,16 @@ def test_a_plan_of_a_rehearsal_goes_on_from_its_last_run(site: Site) -> None:
     heading, said, *_, last = site("plan", "--out", "tonight.plan").lines
     assert f"now {day}" in heading
     assert said.startswith(f"rehearsal: its time is {day}") and said.endswith(", 20 d ahead of the clock")
-    typed = last.removeprefix("next: lifecycle ").partition(" · ")[0].split()
-    assert site(*typed).code == 0, typed
+    assert site(*_typed(last)).code == 0, last
+
+
+def _typed(last: str) -> list[str]:
+    return last.removeprefix("next: lifecycle ").partition(" · ")[0].split()
+
+
+def test_what_a_plan_for_another_day_says_to_type_next_is_right_on_a_rehearsal(site: Site) -> None:
+    last = site("plan", "--now", "+20d", "--out", "tonight.plan").lines[-1]
+    assert "--now" in _typed(last) and site(*_typed(last)).code == 0, last
 
 
 def test_a_plan_by_the_clock_says_nothing_of_a_rehearsal(site: Site) -> None:
