@@ -113,7 +113,6 @@ def describe_scans(scans: Sequence[ScanReport]) -> str:
             ("missing", sum(scan.missing for scan in scans)),
             ("lost", sum(scan.lost for scan in scans)),
             ("foreign", sum(scan.foreign for scan in scans)),
-            ("links and special", sum(scan.special for scan in scans)),
         )
         if total
     ]
@@ -240,10 +239,14 @@ def iter_problem_lines(problems: Sequence[ProblemLine], count: int) -> Iterator[
 
 
 def _problem_text(problem: ProblemLine) -> str:
-    hint = f"  HINT: {problem.hint}" if problem.hint else ""
-    place = "" if problem.place and problem.message.startswith(problem.place) else problem.place
-    subject = " ".join(part for part in (place, problem.subject) if part)
-    return f"{problem.phase}: {subject + ': ' if subject else ''}{problem.message}{hint}"
+    """Place and subject only where the message does not name them itself: an error often says what it is about."""
+    message, _, its_hint = problem.message.partition(" HINT: ")
+    named = message.partition(": ")[0].split()
+    place = "" if message.startswith(problem.place) or problem.place in named else problem.place
+    subject = "" if problem.subject in message else problem.subject
+    about = " ".join(part for part in (place, subject) if part)
+    hint = problem.hint or its_hint
+    return f"{problem.phase}: {about + ': ' if about else ''}{message}{f'  HINT: {hint}' if hint else ''}"
 
 
 def _last_line(name: str, run_id: int, exit_code: ExitCode, problems: int) -> Line:
