@@ -82,6 +82,18 @@ def explain(segment: Segment, archive: Archive | None, policy: Policy, now: date
     )
 
 
+def mark_due_ns(it: Candidate | Segment, figures: Figures) -> int | None:
+    """From when on it can be marked: its retention is over, it was seen for a day, its stay has ended. None: never, or
+    its age is not known."""
+    end_ns = None if it.last_write_ns is None else figures.retention_end_ns(it.last_write_ns, it.job_last_write_ns)
+    return None if end_ns is None else max(end_ns, it.first_seen_ns + FIRST_SIGHT_NS, it.stay_until_ns or 0)
+
+
+def purge_due_ns(it: Candidate | Segment, grace_ns: int) -> int:
+    """From when on what is marked can be purged: by the longer of the grace of its mark and today's, after its stay."""
+    return max(it.purge_after_ns or 0, (it.marked_ns or 0) + grace_ns, it.stay_until_ns or 0)
+
+
 class _View:
     def __init__(
         self, candidate: Candidate, figures: Figures | ReasonCode, policy: Policy, now_ns: int, archive: Archive | None
@@ -103,7 +115,7 @@ class _View:
         yield from self._release_steps()
         if not isinstance(self._figures, Figures) or self._c.last_write_ns is None:
             return
-        end_ns = self._mark_ns(self._figures, self._c.last_write_ns)
+        end_ns = mark_due_ns(self._c, self._figures)
         for step in self._moves(self._figures, self._c.last_write_ns):
             if end_ns is None or step.at_ns < end_ns or step.is_due:
                 yield step
@@ -128,8 +140,7 @@ class _View:
             yield self._step(ActionKind.UNMARK, reached_tier(self._c), self._now_ns, wrong, None)
             return
         yield from self._release_steps()
-        grace_end_ns = max(self._c.purge_after_ns or 0, (self._c.marked_ns or 0) + self._grace_ns)
-        at_ns = max(grace_end_ns, self._c.stay_until_ns or 0)
+        at_ns = purge_due_ns(self._c, self._grace_ns)
         blocker = purge_blocker(self._c, self._grace_ns, self._now_ns)
         yield self._purge(at_ns, blocker)
 
@@ -150,12 +161,6 @@ class _View:
         if self._archive is not None:
             return ReasonCode.QUARANTINED if self._archive.state is ArchiveState.QUARANTINED else None
         return move_blocker(self._c, self._now_ns)
-
-    def _mark_ns(self, figures: Figures, write_ns: int) -> int | None:
-        end_ns = figures.retention_end_ns(write_ns, self._c.job_last_write_ns)
-        return (
-            None if end_ns is None else max(end_ns, self._c.first_seen_ns + FIRST_SIGHT_NS, self._c.stay_until_ns or 0)
-        )
 
     def _expiry(self, figures: Figures, at_ns: int) -> Iterator[Step]:
         blocker = mark_blocker(self._c, figures, self._now_ns)

@@ -121,6 +121,7 @@ class FigureBook:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self._known: dict[tuple[str, str], Figures | ReasonCode] = {}
+        self.grace_ns = duration_ns(policy.grace)
 
     def of(self, team: str, class_name: str) -> Figures | ReasonCode:
         """The figures, or why there are none: UNLISTED_TEAM or UNKNOWN_CLASS. Without figures everything is kept."""

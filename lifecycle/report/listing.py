@@ -10,6 +10,7 @@ from lifecycle.catalog.places import Place
 from lifecycle.catalog.reporting import SegmentGroup
 from lifecycle.model import ReasonCode, Segment
 from lifecycle.names import show_name
+from lifecycle.plan.explain import mark_due_ns, purge_due_ns
 from lifecycle.plan.figures import FigureBook
 from lifecycle.report.blocks import Cell, CellKind, Column, Table
 from lifecycle.units import format_day, format_duration, format_left, from_ns
@@ -68,18 +69,18 @@ def _segment_row(segment: Segment, book: FigureBook, now: datetime, places: dict
 
 
 def _expiry(segment: Segment, book: FigureBook, now: datetime) -> tuple[datetime | None, str]:
-    """When its bytes go at the earliest, and the same in words: ``10-11 (8 d left)``."""
+    """When its mark is due, or its purge once it is marked; and the same in words: ``10-11 (8 d left)``."""
     if segment.tier is None:
         return None, "gone"
     if segment.purge_after_ns is not None:
-        purge = from_ns(segment.purge_after_ns)
+        purge = from_ns(purge_due_ns(segment, book.grace_ns))
         return purge, f"marked, purge {_in_words(purge, now)}"
     figures = book.of(segment.labels.team, segment.class_name)
     if isinstance(figures, ReasonCode):
         return None, "kept: " + figures.value.replace("_", " ")
     if segment.last_write_ns is None:
         return None, "kept: age unknown"
-    end_ns = figures.retention_end_ns(segment.last_write_ns, segment.job_last_write_ns)
+    end_ns = mark_due_ns(segment, figures)
     if end_ns is None:
         return None, "never"
     return from_ns(end_ns), _in_words(from_ns(end_ns), now)

@@ -416,7 +416,7 @@ def test_plan_scan_and_run_count_the_same_links_and_special_files(site: Site) ->
     counted = dict(zip(re.split(" {2,}", heading), re.split(" {2,}", row), strict=True))
     assert counted["LINKS ETC."] == "2"
     seen = site("run", "--now", "+2h").lines[0]
-    assert ", 2 links and special files" in seen and seen.count("links and special") == 1
+    assert " 2 links and special files" in seen and seen.count("links and special") == 1
 
 
 def test_days_are_counted_in_their_order_and_what_is_left_is_rounded_in_one_way(site: Site) -> None:

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from lifecycle.catalog.reporting import SegmentGroup
-from lifecycle.model import Segment, TierName
+from lifecycle.model import ActionKind, Segment, TierName
+from lifecycle.plan.explain import explain
 from lifecycle.plan.figures import FigureBook
 from lifecycle.report.listing import hide_empty_columns, table_of_groups, table_of_segments
 from lifecycle.report.text import render_text
-from tests.builders import NOON, a_policy, a_segment, ago_ns
+from lifecycle.units import DAY_NS, from_ns
+from tests.builders import NOON, NOON_NS, a_policy, a_segment, ago_ns
 
 
 def _row(segment: Segment, **policy: object) -> dict[str, object]:
@@ -31,6 +35,23 @@ def _row(segment: Segment, **policy: object) -> dict[str, object]:
 )
 def test_a_segment_says_when_it_goes(segment: Segment, expires: str) -> None:
     assert _row(segment)["expires"] == expires
+
+
+@pytest.mark.parametrize(
+    ("segment", "expires"),
+    [
+        (replace(a_segment("91d", class_name="error"), first_seen_ns=ago_ns("1h")), "03-02 (23 h left)"),
+        (replace(a_segment("91d", class_name="error"), stay_until_ns=NOON_NS + 5 * DAY_NS), "03-06 (5 d left)"),
+        (replace(a_segment("40d", marked="1d"), stay_until_ns=NOON_NS + 5 * DAY_NS), "marked, purge 03-06 (5 d left)"),
+    ],
+)
+def test_the_date_that_ls_shows_is_the_one_that_explain_foretells(segment: Segment, expires: str) -> None:
+    assert _row(segment)["expires"] == expires
+    found = explain(segment, None, a_policy(), NOON)
+    kind = ActionKind.MARK if segment.marked_ns is None else ActionKind.PURGE
+    assert _row(segment)["expires_at"] in [
+        from_ns(it.at_ns) for it in (found.next, *found.then) if it and it.kind is kind
+    ]
 
 
 def test_a_team_that_policy_does_not_list_is_kept() -> None:
