@@ -6,20 +6,23 @@ Knows a session's places and leases, and what the executor needs of them. Never 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from lifecycle.app import App, tier_spec
 from lifecycle.catalog.expiry import Expiry
 from lifecycle.catalog.journal import Journal
 from lifecycle.engine.local import LocalEngine
-from lifecycle.errors import worst_exit
+from lifecycle.errors import ExitCode, NeedsAttention, worst_exit
 from lifecycle.execute.executor import BatchExecutor
 from lifecycle.execute.recovery import Recovered, recover_place
 from lifecycle.execute.site import Site, WorkPlace
+from lifecycle.execute.watch import ReliefWatch
 from lifecycle.model import ActionKind, PlannedBatch
+from lifecycle.plan.pressure import FileSystem
 from lifecycle.report.audit import tier_usage
-from lifecycle.report.figures import PhaseReport, RecoveryReport, RunReport, ScanReport, TierUsage
+from lifecycle.report.figures import PhaseReport, RecoveryReport, ReliefLine, RunReport, ScanReport, TierUsage
+from lifecycle.report.pressure import broken_line, fill_lines, gather_broken
 from lifecycle.scan.evidence import probe
 from lifecycle.scan.handles import Root
 from lifecycle.session import RunOptions, Session
@@ -98,8 +101,17 @@ def make_report(
     recovery: RecoveryReport,
     scans: list[ScanReport],
     executor: BatchExecutor,
+    space: Sequence[FileSystem],
+    watch: ReliefWatch,
 ) -> RunReport:
-    """What came of a run, its troubles noted in the session first."""
+    """What came of a run, its troubles noted in the session first. ``space``: the file systems before it acted."""
+    session.taken, session.space = executor.taken, session.measure()
+    for why in watch.given_up.values():
+        session.note("relief", None, "", NeedsAttention(why, hint="snapshots, or files that are held open?"))
+    policy = session.app.policy
+    broken = gather_broken(session.app.catalog, policy, file_systems=session.space)
+    if any(each.is_alarm for each in broken):
+        session.codes.add(ExitCode.ATTENTION)
     for trouble in executor.troubles:
         session.note(trouble.phase, trouble.place_id, trouble.subject, trouble.error)
     phases = tuple(
@@ -136,6 +148,12 @@ def make_report(
         phases=phases,
         before=before,
         after=tier_usage(session.app.catalog),
+        fills=fill_lines(space, session.space, policy),
+        relief=tuple(
+            ReliefLine(name=name, freed_bytes=freed, given_up=watch.given_up.get(name, ""))
+            for name, freed in watch.freed.items()
+        ),
+        broken=tuple(map(broken_line, broken)),
         held_places=tuple(session.held),
         stopped=executor.stopped,
         left_segments=executor.left_segments,

@@ -5,16 +5,22 @@ Knows policy, catalog, markers and host; opens nothing itself (``wiring`` does) 
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from lifecycle.catalog.places import Place, places
 from lifecycle.catalog.store import Catalog
-from lifecycle.errors import PlaceUnavailable
+from lifecycle.errors import LifecycleError, PlaceUnavailable
 from lifecycle.model import PlaceKind
+from lifecycle.plan.pressure import FileSystem
+from lifecycle.plan.source import CopyRule
 from lifecycle.policy.rules import Policy, SourceRule
 from lifecycle.ports import Clock, TierSpec
 from lifecycle.scan.marker import Marker, read_marker, write_marker
+from lifecycle.scan.space import Ground, measure_space
+from lifecycle.units import duration_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +31,7 @@ class App:
     catalog: Catalog
     clock: Clock
     host: str
+    measure: Callable[[Sequence[Ground]], tuple[FileSystem, ...]] = measure_space
 
     def now(self) -> datetime:
         return self.clock.now()
@@ -55,6 +62,40 @@ def known_places(app: App) -> list[tuple[Place, SourceRule | None]]:
         if place is not None:
             found.append((replace(place, root=tier.path), None))
     return found
+
+
+def reachable_places(app: App) -> list[tuple[Place, SourceRule | None]]:
+    """Those that carry their own marker: what lies below an empty mount point is another file system."""
+    found = []
+    for place, source in known_places(app):
+        with contextlib.suppress(LifecycleError):
+            check_marker(app, place)
+            found.append((place, source))
+    return found
+
+
+def measure(app: App, known: Sequence[tuple[Place, SourceRule | None]]) -> tuple[FileSystem, ...]:
+    """The file systems under these places as they are now."""
+    grounds = [
+        Ground(
+            place_id=place.id,
+            name=place.name,
+            tier=place.tier,
+            root=place.root,
+            command=source.free_space if source is not None else (),
+        )
+        for place, source in known
+    ]
+    return app.measure(grounds)
+
+
+def copy_rules(app: App) -> dict[int, CopyRule]:
+    """``copy_after`` of the sources that have it, by place."""
+    return {
+        place.id: CopyRule(duration_ns(source.copy_after), source.at.get("copy_after"))
+        for place, source in known_places(app)
+        if source is not None and source.copy_after is not None
+    }
 
 
 def unknown_places(app: App) -> list[str]:

@@ -132,6 +132,13 @@ class StorageFull(LifecycleError):
     consequence = Consequence.SKIP
 
 
+class NeedsAttention(LifecycleError):
+    """All was done that could be, and it is not enough: somebody has to look."""
+
+    exit_code = ExitCode.ATTENTION
+    consequence = Consequence.SKIP
+
+
 class AlreadyExists(LifecycleError):
     """An object or file of that name is there; nothing was overwritten."""
 

@@ -75,10 +75,12 @@ class ActionKind(StrEnum):
     UNMARK = "unmark"  # a mark whose reason went away: policy lengthened, job wrote again, hold
     PURGE = "purge"
     RELEASE = "release"  # an original whose committed stored copy is all that is needed: no I/O but the removal
+    COPY = "copy"  # a stored copy early, while the original stays (``copy_after``)
 
     @property
     def moves(self) -> bool:
-        return self in (ActionKind.TRANSITION, ActionKind.MERGE)
+        """Whether it makes an archive. A copy leaves the originals where they are."""
+        return self in (ActionKind.TRANSITION, ActionKind.MERGE, ActionKind.COPY)
 
 
 class Outcome(StrEnum):
@@ -89,6 +91,7 @@ class Outcome(StrEnum):
     MARKED = "marked"
     UNMARKED = "unmarked"
     PURGED = "purged"
+    COPIED = "copied"  # stored, and its original stays
     KEPT = "kept"  # changed, open, held, clashing: left alone, its stored copy is surplus
     FAILED = "failed"  # could not be read or written
 
@@ -136,6 +139,14 @@ class ReasonCode(StrEnum):
     MISSING = "missing"
     QUARANTINED = "quarantined"
     HARD_LINKED = "hard_linked"
+    COPY_DUE = "copy_due"
+    # Relief: before its time, because room is needed.
+    OVER_HIGH = "over_high"
+    OVER_RESERVE = "over_reserve"
+    OVER_INODES = "over_inodes"
+    GROWING = "growing"  # it would be over before the next run
+    OVER_QUOTA = "over_quota"
+    EXPIRED_EARLY = "expired_early"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,6 +337,12 @@ class PlannedBatch:
     members: tuple[Member, ...] = ()
     archive_ids: tuple[int, ...] = ()
     purge_after_ns: int | None = None  # of marks
+    relief: str = ""  # what it makes room for ("hot", "team nlp on hot"); empty for what is due
+
+    @property
+    def is_ahead(self) -> bool:
+        """Ahead of its time: done while room is needed, and no longer."""
+        return self.relief != ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

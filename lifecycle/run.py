@@ -10,14 +10,15 @@ import atexit
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Collection, Iterable, Iterator
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from lifecycle import errors
 from lifecycle.acting import make_report, make_stopper, may, open_site, recover
-from lifecycle.app import App
+from lifecycle.app import App, copy_rules, measure, reachable_places
 from lifecycle.catalog.braking import brakes_of, record_retentions
 from lifecycle.catalog.due import CatalogDue
 from lifecycle.catalog.places import places
@@ -28,10 +29,12 @@ from lifecycle.engine.local import LocalEngine
 from lifecycle.errors import ExitCode, worst_exit
 from lifecycle.execute.executor import BatchExecutor
 from lifecycle.execute.site import Site
+from lifecycle.execute.watch import ReliefWatch
 from lifecycle.model import ActionKind, Kept, PlaceKind, PlannedBatch, TierName
 from lifecycle.plan.brakes import Brake, describe_brake, present_figures
 from lifecycle.plan.plan import PlanSummary
-from lifecycle.plan.planner import iter_batches
+from lifecycle.plan.pressure import FileSystem, Pressure
+from lifecycle.plan.relief import iter_plan
 from lifecycle.plan.spool import PlanFile, write_plan
 from lifecycle.report.audit import tier_usage
 from lifecycle.report.figures import (
@@ -41,6 +44,7 @@ from lifecycle.report.figures import (
     RunReport,
     ScanReport,
 )
+from lifecycle.report.pressure import broken_line, expected_broken, fill_lines, pressure_of
 from lifecycle.report.runs import accept_hint
 from lifecycle.scan.reclassify import unclassified_places
 from lifecycle.session import RunOptions as RunOptions
@@ -72,13 +76,26 @@ def run_once(app: App, options: RunOptions, progress: Progress) -> RunReport:
             session.reclassify(progress, stop)
             scans = session.scan(progress)
             before = tier_usage(app.catalog)  # what the scan found counts as there, not as come during the run
-            executor = _execute(session, site, options, progress)
-        report = make_report(session, before=before, recovery=recovery, scans=scans, executor=executor)
+            space = session.measure()
+            watch = ReliefWatch(
+                policy=app.policy, measure=session.measure, sleep=time.sleep, monotonic=app.clock.monotonic
+            )
+            executor = _execute(session, site, options, progress, space, watch)
+        report = make_report(
+            session, before=before, recovery=recovery, scans=scans, executor=executor, space=space, watch=watch
+        )
         session.record(report)
     return report
 
 
-def _execute(session: Session, site: Site, options: RunOptions, progress: Progress) -> BatchExecutor:
+def _execute(
+    session: Session,
+    site: Site,
+    options: RunOptions,
+    progress: Progress,
+    space: tuple[FileSystem, ...],
+    watch: ReliefWatch,
+) -> BatchExecutor:
     app = session.app
     with contextlib.ExitStack() as stack:
         if options.plan_file is not None:
@@ -88,13 +105,12 @@ def _execute(session: Session, site: Site, options: RunOptions, progress: Progre
         else:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lifecycle-plan-")))
             brakes = _brake(session, options)
-            plan = _spool(app, folder / "plan", session.now, options.only, brakes)
+            plan, _ = _spool(app, folder / "plan", session.now, options.only, brakes, space)
         summary = plan.summary
-        moving = summary.segments_of(ActionKind.TRANSITION, ActionKind.MERGE)
-        bytes_moving = sum(
-            line.logical_bytes for line in summary.lines if line.action in (ActionKind.TRANSITION, ActionKind.MERGE)
-        )
-        executor = BatchExecutor(site, on_done=_Shown(progress, summary), moving=(moving, bytes_moving))
+        moves = [kind for kind in ActionKind if kind.moves]
+        moving = summary.segments_of(*moves)
+        bytes_moving = sum(line.logical_bytes for line in summary.lines if line.action in moves)
+        executor = BatchExecutor(site, on_done=_Shown(progress, summary), moving=(moving, bytes_moving), watch=watch)
         batches: Iterator[PlannedBatch] = (batch for batch in plan.batches() if may(session, batch, options))
         if options.plan_file is not None:
             batches = _still_due(app, batches, session.now, executor)
@@ -127,13 +143,19 @@ def _still_due(
 ) -> Iterator[PlannedBatch]:
     """A plan file's batches with this catalog's ids, less what was done before or changed since; marks and purges are
     judged anew, since a job that wrote again after the plan was made keeps its logs. What is left out the executor
-    counts: as done before, which it is told, or as kept."""
+    counts: as done before, which it is told, or as kept. Whether relief is still needed is the watch's to say; here
+    only what must not go at all is left out."""
     ends = (ActionKind.UNMARK, ActionKind.RELEASE, ActionKind.PURGE, ActionKind.MARK)
     segments, archives = set[tuple[ActionKind, int]](), set[tuple[ActionKind, int]]()
-    for due in _iter_due(app, now, ends, brakes_of(app.catalog, app.policy, now)):
+    doubtful = set[tuple[str, str]]()  # teams and classes with marks that are wrong by now, or under a brake
+    brakes = brakes_of(app.catalog, app.policy, now)
+    doubtful.update((pair.team, pair.class_name) for brake in brakes for pair in brake.pairs)
+    for due in _iter_due(app, now, ends, brakes, Pressure()):
         if isinstance(due, PlannedBatch):
             segments.update((due.kind, member.segment_id) for member in due.members)
             archives.update((due.kind, archive) for archive in due.archive_ids)
+            if due.kind is ActionKind.UNMARK:
+                doubtful.add((due.team, due.class_name))
     for batch in batches:
         with app.catalog.read() as conn:
             there = replace(batch, members=resolve_members(conn, batch.members))
@@ -141,28 +163,51 @@ def _still_due(
         if left is None:
             continue
         batch, members, archive_ids = left, left.members, left.archive_ids
-        if not batch.kind.moves:
+        if batch.is_ahead and batch.kind is ActionKind.PURGE:
+            if (batch.team, batch.class_name) in doubtful:
+                members, archive_ids = (), ()
+        elif not batch.kind.moves and not batch.is_ahead:
             members = tuple(member for member in members if (batch.kind, member.segment_id) in segments)
             archive_ids = tuple(archive for archive in archive_ids if (batch.kind, archive) in archives)
         yield replace(batch, members=members, archive_ids=archive_ids)
 
 
 def _iter_due(
-    app: App, now: datetime, only: Collection[ActionKind] | None, brakes: tuple[Brake, ...]
+    app: App,
+    now: datetime,
+    only: Collection[ActionKind] | None,
+    brakes: tuple[Brake, ...],
+    pressure: Pressure,
+    after: Callable[[Pressure], None] = lambda pressure: None,
 ) -> Iterator[PlannedBatch | Kept]:
-    unclassified = unclassified_places(app.catalog, app.policy, app.host)
-    braked = frozenset(pair for brake in brakes for pair in brake.pairs)
-    source = CatalogDue(app.catalog)
-    yield from iter_batches(source, app.policy, now, only=only, unclassified=unclassified, braked=braked)
+    yield from iter_plan(
+        CatalogDue(app.catalog),
+        app.policy,
+        now,
+        only=only,
+        unclassified=unclassified_places(app.catalog, app.policy, app.host),
+        braked=frozenset(pair for brake in brakes for pair in brake.pairs),
+        copies=copy_rules(app),
+        pressure=pressure,
+        after=after,
+    )
 
 
 def _spool(
-    app: App, path: Path, now: datetime, only: frozenset[ActionKind] | None, brakes: tuple[Brake, ...]
-) -> PlanFile:
+    app: App,
+    path: Path,
+    now: datetime,
+    only: frozenset[ActionKind] | None,
+    brakes: tuple[Brake, ...],
+    space: tuple[FileSystem, ...],
+) -> tuple[PlanFile, Pressure]:
+    """The plan, and how full everything is expected to be when it is done."""
     catalog_id = app.catalog.facts().catalog_id
-    items = _iter_due(app, now, only, brakes)
+    pressure = pressure_of(app.catalog, app.policy, now=now, file_systems=space)
+    expected = [pressure]
+    items = _iter_due(app, now, only, brakes, pressure, expected.append)
     write_plan(path, items, policy=app.policy, catalog_id=catalog_id, now=now)
-    return PlanFile(path, policy=app.policy, now=now)
+    return PlanFile(path, policy=app.policy, now=now), expected[-1]
 
 
 class _Shown:
@@ -198,17 +243,23 @@ def preview(app: App, options: PreviewOptions, progress: Progress) -> PreviewRep
         world = app
         if not options.no_scan:
             copy = stack.enter_context(copy_for_preview(None if options.root else app.catalog.url, now=app.now()))
-            world = App(policy=app.policy, catalog=copy, clock=app.clock, host=app.host)
+            world = replace(app, catalog=copy)
             scans, problems, codes = _preview_scan(world, options, progress)
         brakes = () if options.root else brakes_of(world.catalog, world.policy, now)
         if brakes:
             codes.add(ExitCode.BRAKE)
-        plan = _spool(world, path, now, options.only, brakes)
+        # A tree that no catalog knows has no tiers yet, and how full they would be is not the question.
+        space = measure(world, reachable_places(world)) if options.root is None else ()
+        plan, expected = _spool(world, path, now, options.only, brakes, space)
+        unknown = tuple(
+            ProblemLine(phase="space", subject=each.name, message=each.unknown) for each in space if each.unknown
+        )
         with world.catalog.read() as conn:
             roots = tuple((place.id, place.name, place.root) for place in places(conn))
             scanned = min((place.scanned_ns for place in places(conn) if place.scanned_ns is not None), default=None)
             waiting = tuple(waiting_changes(conn))
         before = tier_usage(world.catalog)
+        still = expected_broken(world.catalog, app.policy, expected)
     return PreviewReport(
         summary=plan.summary,
         scans=tuple(scans),
@@ -219,9 +270,11 @@ def preview(app: App, options: PreviewOptions, progress: Progress) -> PreviewRep
         before=before,
         waiting=waiting,
         brakes=brakes,
+        fills=fill_lines(space, expected.file_systems, app.policy),
+        broken=tuple(map(broken_line, still)),
         place_roots=roots,
-        problems=problems,
-        exit_code=worst_exit(codes),
+        problems=(*problems, *unknown),
+        exit_code=worst_exit(codes | ({ExitCode.PARTIAL} if unknown else set())),
     )
 
 

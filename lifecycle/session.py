@@ -8,18 +8,19 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from lifecycle.app import App, check_marker, known_places, put_marker, unknown_places
+from lifecycle.app import App, check_marker, known_places, measure, put_marker, unknown_places
 from lifecycle.catalog.lease import Lease, release_leases, take_lease
 from lifecycle.catalog.places import Place, next_generations, place_by_id, set_place_root, set_place_state
 from lifecycle.catalog.runs import (
     Problem,
     SpaceSample,
+    Taken,
     begin_run,
     end_run,
     latest_now,
@@ -29,7 +30,8 @@ from lifecycle.catalog.runs import (
     record_space,
 )
 from lifecycle.errors import Brake, Consequence, ExitCode, LeaseHeld, LifecycleError, PlaceUnavailable
-from lifecycle.model import ActionKind, PlaceKind
+from lifecycle.model import ActionKind, PlaceKind, TierName
+from lifecycle.plan.pressure import FileSystem
 from lifecycle.policy.rules import SourceRule
 from lifecycle.report.figures import (
     HeldPlace,
@@ -49,6 +51,7 @@ _BEHIND_HINT = (
     "the catalog came back from a backup: it scans, searches and restores, and removes nothing there until"
     " lifecycle catalog accept"
 )
+_UNKNOWN_HINT = "how full it is is not known: relief does nothing for it"
 AHEAD = timedelta(days=30)  # since the latest run that is a day old: a long pause, or a wrong clock
 AGREED = timedelta(days=1)
 BACKWARDS = timedelta(hours=1)  # a clock this far behind an earlier run's stops all removals
@@ -88,6 +91,9 @@ class Session:
     refuses_removals: bool = False  # the clock jumped
     _open_files: OpenFiles | None = None
     _names: dict[int, str] = field(default_factory=dict)
+    _unknown: set[str] = field(default_factory=set)  # file systems whose figures could not be had
+    taken: dict[tuple[str, str, TierName], Taken] = field(default_factory=dict)  # out of the books, by this run
+    space: tuple[FileSystem, ...] = ()  # as measured last
     _is_recorded: bool = False
 
     def __enter__(self) -> Session:
@@ -274,6 +280,18 @@ class Session:
             progress.done()
         return reports
 
+    # --- space
+
+    def measure(self) -> tuple[FileSystem, ...]:
+        """The file systems under the places of this run, as they are now. One that cannot be measured is a problem,
+        once; nothing is done for it."""
+        found = measure(self.app, [(opened.place, opened.source) for opened in self.opened])
+        for each in found:
+            if each.unknown and each.name not in self._unknown:
+                self._unknown.add(each.name)
+                self.note("space", each.place_ids[0], each.name, PlaceUnavailable(each.unknown, hint=_UNKNOWN_HINT))
+        return found
+
     # --- the end
 
     def note(self, phase: str, place_id: int | None, subject: str, error: LifecycleError) -> None:
@@ -299,13 +317,11 @@ class Session:
         """The run's row, samples and problems, then the markers: they say that everything above is durable."""
         import json
 
-        ended_ns = to_ns(self.app.now())
+        ended_ns, space = to_ns(self.app.now()), self.space or self.measure()
         with self.app.catalog.write(*(o.lease for o in self.opened if o.lease is not None)) as conn:
             record_problems(conn, self.run_id, self.problems)
-            record_samples(conn, self.run_id, ended_ns)
-            record_space(
-                conn, self.run_id, ended_ns, [sample for o in self.opened if (sample := _space(o.place)) is not None]
-            )
+            record_samples(conn, self.run_id, ended_ns, self.taken)
+            record_space(conn, self.run_id, ended_ns, _samples(space))
             end_run(
                 conn,
                 self.run_id,
@@ -341,15 +357,16 @@ def _scan_report(place: Place, figures: ScanFigures) -> ScanReport:
     )
 
 
-def _space(place: Place) -> SpaceSample | None:
-    try:
-        found = os.statvfs(place.root)
-    except OSError:
-        return None
-    return SpaceSample(
-        place_id=place.id, total_bytes=found.f_blocks * found.f_frsize, free_bytes=found.f_bavail * found.f_frsize,
-        total_inodes=found.f_files, free_inodes=found.f_favail,
-    )  # fmt: skip
+def _samples(file_systems: Sequence[FileSystem]) -> list[SpaceSample]:
+    return [
+        SpaceSample(
+            place_id=place_id, total_bytes=each.total_bytes, free_bytes=each.free_bytes,
+            total_inodes=each.total_inodes, free_inodes=each.free_inodes, file_system=each.name,
+        )
+        for each in file_systems
+        if not each.unknown
+        for place_id in each.place_ids
+    ]  # fmt: skip
 
 
 @contextlib.contextmanager

@@ -251,7 +251,7 @@ def open_root(settings: Settings, root: Path) -> Iterator[App]:
         clock: Clock = SystemClock() if settings.now is None else MovedClock(settings.now)
         catalog = stack.enter_context(copy_for_preview(None, now=clock.now()))
         # Whoever looks at a strange tree wants to see all of it: every folder is a team there.
-        anybody = replace(policy, sources=(source,), teams={}, aliases={})
+        anybody = replace(policy, sources=(source,), teams={}, aliases={}, default_quota={}, hot=None)
         yield App(policy=anybody, catalog=catalog, clock=clock, host=socket.gethostname())
 
 

@@ -29,12 +29,15 @@ from lifecycle.model import (
     Segment,
     TierName,
 )
+from lifecycle.plan.pressure import FileSystem
 from lifecycle.policy.rules import (
     ClassRule,
     ExpireFrom,
+    FillRule,
     MatchRule,
     MergeRule,
     Policy,
+    QuotaRule,
     SourceRule,
     TeamRule,
     TierRule,
@@ -219,11 +222,12 @@ def a_class(
     expire_from: ExpireFrom = ExpireFrom.WRITE,
     file: str = "platform.yaml",
     line: int = 12,
+    **overrides: Any,
 ) -> ClassRule:
     """The figures of one class, all written on one line of one file."""
     at = RuleRef(file=file, line=line, text=name)
-    keys = ("name", "warm_after", "cold_after", "expire_after", "expire_from")
-    return ClassRule(
+    keys = ("name", "warm_after", "cold_after", "expire_after", "expire_from", "evict", "expire_early")
+    rule = ClassRule(
         name=name,
         warm_after=parse_duration(warm_after) if warm_after else None,
         cold_after=parse_duration(cold_after) if cold_after else None,
@@ -231,6 +235,7 @@ def a_class(
         expire_from=expire_from,
         at=dict.fromkeys(keys, at),
     )
+    return replace(rule, **overrides)
 
 
 def seed_classes() -> tuple[ClassRule, ...]:
@@ -250,6 +255,7 @@ def a_tier(
     below: str = "64MiB",
     target: str = "512MiB",
     line: int = 7,
+    fill: FillRule | None = None,
 ) -> TierRule:
     at = RuleRef(file="platform.yaml", line=line, text=name.value)
     merge = MergeRule(below_bytes=parse_size(below), target_bytes=parse_size(target), at=at)
@@ -259,7 +265,46 @@ def a_tier(
         zstd_level=zstd_level or (9 if name is TierName.COLD else 3),
         merge=merge,
         at=dict.fromkeys(("path", "zstd", "merge"), at),
+        fill=fill,
     )
+
+
+def a_fill(high: float | None = 0.8, low: float | None = 0.7, reserve: str | None = None, line: int = 6) -> FillRule:
+    at = RuleRef(file="platform.yaml", line=line, text="hot")
+    reserve_bytes = None if reserve is None else parse_size(reserve)
+    return FillRule(high=high, low=low, reserve_bytes=reserve_bytes, at=dict.fromkeys(("high", "low", "reserve"), at))
+
+
+def a_quota(soft: str | None = None, hard: str | None = None, line: int = 14) -> QuotaRule:
+    at = dict.fromkeys(("soft", "hard"), RuleRef(file="platform.yaml", line=line, text="quota"))
+    sizes = (None if size is None else parse_size(size) for size in (soft, hard))
+    soft_bytes, hard_bytes = sizes
+    return QuotaRule(soft_bytes=soft_bytes, hard_bytes=hard_bytes, at=at)
+
+
+def a_file_system(
+    name: str = "hot",
+    *,
+    used: str | int,
+    total: str = "1000MiB",
+    tiers: tuple[TierName, ...] = (TierName.HOT,),
+    place_ids: tuple[int, ...] | None = None,
+    used_inodes: int = 10,
+    total_inodes: int = 1_000_000,
+    **overrides: Any,
+) -> FileSystem:
+    """So much used of so much; places are 1 for hot, 2 for warm, 3 for cold, as segments and archives have them."""
+    own = tuple({TierName.HOT: 1, TierName.WARM: 2, TierName.COLD: 3}[tier] for tier in tiers)
+    file_system = FileSystem(
+        name=name,
+        tiers=tiers,
+        place_ids=own if place_ids is None else place_ids,
+        total_bytes=parse_size(total),
+        free_bytes=parse_size(total) - _size(used),
+        total_inodes=total_inodes,
+        free_inodes=total_inodes - used_inodes,
+    )
+    return replace(file_system, **overrides)
 
 
 def a_source(name: str = "lustre", *, path: str = "/logs/hot", **overrides: Any) -> SourceRule:

@@ -26,6 +26,9 @@ class Intent:
     form: str = ""
     archive_ids: tuple[int, ...] = ()  # that it reads from, or removes
     policy_digest: str = ""
+    # A purge ahead of its time takes more than what is marked and past its grace:
+    marked_until_ns: int = 0  # marks made by then
+    written_until_ns: int = 0  # and what was last written by then, marked or not
 
     @classmethod
     def parse(cls, body: str) -> Intent:

@@ -6,6 +6,7 @@ Reads only; keeps no cursor open between pages; costs what lies in the range, no
 Which index (a test looks at the query plans)
 - originals to move     ix_segments_due        team, class, last write; only settled ones that were never stored
 - archives to move      ix_archives_due        tier, team, class, newest write; only live ones
+- copies made early     ix_segments_copied     team, class, last write; only originals beside a stored copy
 - ends of retention     ix_segments_live_age   team, class, last write; only unmarked ones with a tier
 - the same from jobs    ix_segments_live_job   of jobs found by ix_jobs_last_write_ns
 - marks                 marks itself, whose size is that of the grace time
@@ -219,6 +220,18 @@ class CatalogDue:
         )
         rows = self._pages(sql, (now_ns,), "s.place_id", "s.id", 1, None, _HIGHEST)
         return map(self._candidate, rows)
+
+    def iter_copied(self, pair: TeamClass, *, after_ns: int | None, until_ns: int) -> Iterator[Candidate]:
+        sql = (
+            f"{_BY_SEGMENT} WHERE s.original = 'settled' AND s.archive_id IS NOT NULL AND s.stay_until_ns IS NULL"
+            " AND s.team_id = ? AND s.class_id = ?"
+        )
+        rows = self._pages(sql, self._ids(pair), "s.last_write_ns", "s.id", 12, after_ns, until_ns)
+        return map(self._candidate, rows)
+
+    def iter_members(self, archive_ids: Sequence[int]) -> Iterator[ArchiveMarks]:
+        for some in chunks(list(archive_ids), CHUNK // 4):
+            yield from self._archive_marks(some)
 
     # --- sums ---------------------------------------------------------------------------------------------------
 

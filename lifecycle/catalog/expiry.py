@@ -79,10 +79,17 @@ class Expiry:
             )
             set_state(conn, self._now_ns, head.id, BatchState.STORED)
 
-    def purgeable(self, batch_id: int, now_ns: int) -> set[int]:
-        """Members that are marked and past their grace."""
+    def purgeable(self, head: BatchHead, now_ns: int) -> set[int]:
+        """Members that are marked and past their grace; of a purge ahead of its time also those marked by, or last
+        written by, the instants that its intent says."""
+        values = {
+            "batch": head.id,
+            "now": now_ns,
+            "marked": head.intent.marked_until_ns,
+            "written": head.intent.written_until_ns,
+        }
         with self._catalog.read() as conn:
-            rows = conn.execute(_PURGEABLE, {"batch": batch_id, "now": now_ns}).all()
+            rows = conn.execute(_PURGEABLE, values).all()
         return {row.segment_id for row in rows}
 
     def close_purge(
@@ -171,8 +178,9 @@ class Expiry:
 
 
 _PURGEABLE = text(
-    "SELECT b.segment_id FROM batch_members b JOIN marks m ON m.segment_id = b.segment_id"
-    " WHERE b.batch_id = :batch AND m.purge_after_ns <= :now"
+    "SELECT b.segment_id FROM batch_members b JOIN segments s ON s.id = b.segment_id"
+    " LEFT JOIN marks m ON m.segment_id = b.segment_id WHERE b.batch_id = :batch"
+    " AND (m.purge_after_ns <= :now OR m.marked_ns <= :marked OR s.last_write_ns <= :written)"
 )
 _MARKABLE = text(
     "SELECT s.id, s.size_bytes FROM batch_members b JOIN segments s ON s.id = b.segment_id"

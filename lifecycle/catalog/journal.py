@@ -72,7 +72,8 @@ class Journal:
             return members_of(conn, batch_id)
 
     def archive_members(self, archive_ids: Iterable[int]) -> list[Row[tuple[object, ...]]]:
-        """(segment id, archive id, digest, inode, size, mtime, purge_after_ns or None, original) of live members."""
+        """(segment id, archive id, digest, inode, size, mtime, purge_after_ns and marked_ns or None, original,
+        last_write_ns) of live members."""
         found: list[Row[tuple[object, ...]]] = []
         with self._catalog.read() as conn:
             for archive_id in archive_ids:
@@ -105,7 +106,8 @@ class Journal:
     def commit_packed(self, lease: Lease, head: BatchHead, stored: StoredObject, refused: Sequence[Refused]) -> int:
         """Originals have a verified stored copy from now on. Returns the archive's id. Nothing was removed yet.
 
-        The object is published under its key, verified and durable before this is called.
+        The object is published under its key, verified and durable before this is called. A copy ends here: its
+        originals stay, and the batch is closed.
         """
         with self._catalog.write(lease) as conn:
             facts = member_facts(conn, head.id)
@@ -113,7 +115,11 @@ class Journal:
             attach(conn, head, archive_id, stored, facts)
             set_outcomes(conn, head.id, ((r.segment_id, r.outcome, r.detail) for r in refused))
             self._event(conn, head, "stored", stored, archive_id)
-            set_state(conn, self._now_ns, head.id, BatchState.COMMITTED)
+            if head.action is ActionKind.COPY:
+                set_outcomes(conn, head.id, ((m.segment_id, Outcome.COPIED, None) for m in stored.members))
+                set_state(conn, self._now_ns, head.id, BatchState.CLOSED)
+            else:
+                set_state(conn, self._now_ns, head.id, BatchState.COMMITTED)
         return archive_id
 
     def commit_repacked(self, lease: Lease, head: BatchHead, stored: StoredObject) -> int:
@@ -338,7 +344,7 @@ class Journal:
 
 _ARCHIVE_MEMBERS = text(
     "SELECT s.id, s.archive_id, s.digest, s.inode, s.size_bytes, s.mtime_ns, m.purge_after_ns,"
-    " s.original, s.archive_offset"
+    " s.original, s.archive_offset, m.marked_ns, s.last_write_ns, s.stay_until_ns"
     " FROM segments s LEFT JOIN marks m ON m.segment_id = s.id WHERE s.archive_id = :archive"
     " ORDER BY s.archive_offset, s.id"
 )

@@ -6,15 +6,19 @@ Every query of the one screen goes through an index or a small table: its time m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import Connection
 
 from lifecycle.catalog.bulk import bind, select_in
+from lifecycle.catalog.places import places
+from lifecycle.catalog.runs import SpaceSample, latest_space
 from lifecycle.catalog.selecting import conditions, job_ids
-from lifecycle.model import Selector, TierName
+from lifecycle.model import PlaceKind, Selector, TierName
+from lifecycle.plan.pressure import FileSystem
 
 # What segments can be grouped by: the columns, and the joins these need. Days and states are of the segment itself.
 _GROUPS: Final = {
@@ -112,6 +116,15 @@ def count_for_audit(conn: Connection) -> CatalogCounters:
     )
 
 
+def open_bytes_by_team(conn: Connection) -> dict[str, int]:
+    """Allocated bytes of originals that are still written, or not quiet for long enough: relief cannot reach them."""
+    sql = (
+        "SELECT t.name, sum(s.allocated_bytes) FROM segments s JOIN teams t ON t.id = s.team_id"
+        " WHERE s.original = 'open' GROUP BY t.name"
+    )
+    return {row[0]: int(row[1]) for row in conn.exec_driver_sql(sql).fetchall()}
+
+
 def _age_unknown(conn: Connection) -> int:
     """By team and class, as the index has them: one look-up for each pair that rollups know."""
     pairs = conn.exec_driver_sql("SELECT DISTINCT team_id, class_id FROM rollups").fetchall()
@@ -163,6 +176,31 @@ def newest_space(conn: Connection) -> list[Space]:
         space = Space(place_id=row[0], tier=TierName(row[1]), at_ns=row[2], total_bytes=row[3], free_bytes=row[4])
         newest.setdefault(space.place_id, space)
     return list(newest.values())
+
+
+def sampled_file_systems(conn: Connection, wanted: Collection[tuple[PlaceKind, str]]) -> tuple[FileSystem, ...]:
+    """As they were at the end of the last run that measured them; ``wanted``: places by kind and name."""
+    known = {place.id: place for place in places(conn) if (place.kind, place.name) in wanted}
+    groups: dict[str, list[SpaceSample]] = defaultdict(list)
+    for sample in latest_space(conn):
+        if sample.place_id in known:
+            groups[sample.file_system or f"{known[sample.place_id].tier} {known[sample.place_id].name}"].append(sample)
+    found = []
+    for name, samples in groups.items():
+        newest = max(samples, key=lambda sample: sample.at_ns)
+        tiers = sorted({known[sample.place_id].tier for sample in samples}, key=lambda tier: tier.warmth)
+        found.append(
+            FileSystem(
+                name=name,
+                tiers=tuple(tiers),
+                place_ids=tuple(sample.place_id for sample in samples),
+                total_bytes=newest.total_bytes,
+                free_bytes=newest.free_bytes,
+                total_inodes=newest.total_inodes,
+                free_inodes=newest.free_inodes,
+            )
+        )
+    return tuple(sorted(found, key=lambda each: (each.tiers[0].warmth, each.name)))
 
 
 def count_problems(conn: Connection, run_ids: Sequence[int]) -> dict[int, int]:

@@ -19,6 +19,7 @@ _DONE: Final[Mapping[ActionKind, str]] = {
     ActionKind.UNMARK: "marked = 0 AND tier IS NOT NULL",
     ActionKind.RELEASE: "original IN ('released', 'parked')",
     ActionKind.PURGE: "tier IS NULL",
+    ActionKind.COPY: "archive_id IS NOT NULL OR tier IS NULL",
 }
 _MOVED: Final = "archive_id IS NOT NULL AND original IN ('released', 'parked') AND tier IN ({tiers})"
 _TIERS_FROM: Final = {TierName.WARM: "'warm', 'cold'", TierName.COLD: "'cold'"}

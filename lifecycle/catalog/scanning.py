@@ -64,6 +64,7 @@ class KnownFile(NamedTuple):
     team_id: int
     class_id: int
     job_id: int
+    stay_until_ns: int | None = None  # of one that a restore put there
 
 
 class Sighting(NamedTuple):
@@ -136,6 +137,7 @@ class ScanPage:
     changed: list[tuple[KnownFile, Sighting]] = field(default_factory=list)
     moved: list[tuple[KnownFile, Sighting, Claim]] = field(default_factory=list)
     replaced: list[KnownFile] = field(default_factory=list)
+    surplus: list[KnownFile] = field(default_factory=list)  # of changed and moved: whose stored copy is not them now
     folders: list[FolderState] = field(default_factory=list)
     taken_ids: set[int] = field(default_factory=set)  # rows that the catalog still has under a former name or inode
 

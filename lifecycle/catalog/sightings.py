@@ -58,6 +58,7 @@ class ScanWriter:
             deltas = RollupDeltas()
             jobs: dict[int, int] = {}
             self._make_folders(conn, page)
+            self._drop_copies(conn, page.surplus, deltas)
             self._replace(conn, page.replaced, deltas)
             placed = self._place(conn, [(seen, claim) for _, seen, claim in page.moved] + page.new, jobs)
             self._move(conn, page.moved, placed, deltas)
@@ -128,6 +129,21 @@ class ScanWriter:
             "ids": [file.id for file in files],
         }
         append_event(conn, place_id=self._place_id, at_ns=self._now_ns, kind="lost", body=body, run_id=self._run_id)
+
+    def _drop_copies(self, conn: Connection, files: Sequence[KnownFile], deltas: RollupDeltas) -> None:
+        """Copies that were made early and are not their originals' any more: not counted, searched or restored."""
+        if not files:
+            return
+        ids = [file.id for file in files]
+        rows: list[Any] = list(select_in(conn, _STORED, ids))
+        for row in rows:
+            deltas.add(row[1], row[2], row[3], row[4], -1, -row[5], -row[6])
+        one_less = [(row[5], row[7]) for row in rows]
+        conn.exec_driver_sql(bind(conn, _ONE_MEMBER_LESS), one_less)
+        columns = ("digest", "archive_id", "archive_offset", "stored_bytes")
+        update_rows(conn, "segments", ("id",), columns, [(None, None, None, 0, number) for number in ids])
+        body = {"segments": len(rows), "bytes": sum(row[6] for row in rows), "ids": sorted(ids)}
+        append_event(conn, place_id=self._place_id, at_ns=self._now_ns, kind="surplus", body=body, run_id=self._run_id)
 
     def _make_folders(self, conn: Connection, page: ScanPage) -> None:
         refs: dict[bytes, FolderRef] = {}
@@ -235,6 +251,16 @@ def _ageless(catalog: Catalog, place_id: int) -> list[_Ageless]:
             for row in conn.exec_driver_sql(bind(conn, sql), (pair[0], pair[1], place_id)).fetchall()
         ]
     return [_Ageless._make(row) for row in rows]
+
+
+_STORED: Final = (
+    "SELECT s.id, s.team_id, s.class_id, a.tier, s.day, s.size_bytes, s.stored_bytes, a.id"
+    " FROM segments s JOIN archives a ON a.id = s.archive_id WHERE s.id IN ({values})"
+)
+_ONE_MEMBER_LESS: Final = (
+    "UPDATE archives SET live_members = live_members - 1, live_raw_bytes = live_raw_bytes - ?,"
+    " state = CASE WHEN live_members = 1 THEN 'superseded' ELSE state END WHERE id = ?"
+)
 
 
 def _seen(seen: Sighting) -> tuple[Any, ...]:

@@ -183,6 +183,7 @@ segments = Table(
 _present = text("original IN ('open', 'settled', 'missing')")
 _absent = text("original IN ('released', 'parked', 'lost', 'replaced', 'purged', 'unclaimed')")
 _due = text("original = 'settled' AND archive_id IS NULL")
+_copied = text("original = 'settled' AND archive_id IS NOT NULL AND stay_until_ns IS NULL")
 _live = text("marked = 0 AND tier IS NOT NULL")
 _opening = text("original = 'open'")
 _marked = text("marked = 1")
@@ -207,6 +208,14 @@ Index(
     segments.c.last_write_ns,
     sqlite_where=_due,
     postgresql_where=_due,
+)
+Index(
+    "ix_segments_copied",
+    segments.c.team_id,
+    segments.c.class_id,
+    segments.c.last_write_ns,
+    sqlite_where=_copied,
+    postgresql_where=_copied,
 )
 Index(
     "ix_segments_live_age",
@@ -407,6 +416,7 @@ rollups = Table(
     Column("stored_bytes", BigInteger, nullable=False),
 )  # fmt: skip
 
+# freed_bytes: what this run took out (moved on, released, purged); purged_bytes: what of that is gone for good.
 usage_samples = Table(
     "usage_samples", metadata,
     Column("run_id", _Id, ForeignKey("runs.id"), primary_key=True),
@@ -417,6 +427,8 @@ usage_samples = Table(
     Column("segments", BigInteger, nullable=False),
     Column("logical_bytes", BigInteger, nullable=False),
     Column("stored_bytes", BigInteger, nullable=False),
+    Column("freed_bytes", BigInteger, nullable=False, server_default="0"),
+    Column("purged_bytes", BigInteger, nullable=False, server_default="0"),
 )  # fmt: skip
 # The file system under a place at the end of a run.
 space_samples = Table(
@@ -428,6 +440,7 @@ space_samples = Table(
     Column("free_bytes", BigInteger, nullable=False),
     Column("total_inodes", BigInteger, nullable=False),
     Column("free_inodes", BigInteger, nullable=False),
+    Column("file_system", Text, nullable=False, server_default=""),  # its name: places may share one
 )  # fmt: skip
 
 # What a scan counted and left alone or could not see: kind is foreign, link, special, hard_link, unseen, excluded, ...

@@ -80,6 +80,7 @@ def _exit_code(report: AuditReport, *, is_check: bool) -> ExitCode:
 
 
 def _gather(app: App, filters: Filters, now: datetime, section: str | None) -> AuditReport:
+    from lifecycle.app import copy_rules
     from lifecycle.report.audit import AuditFilter, gather_audit, gather_due, gather_pressure
 
     teams = tuple(map(app.policy.team_of, filters.teams))
@@ -89,4 +90,5 @@ def _gather(app: App, filters: Filters, now: datetime, section: str | None) -> A
         return gather_pressure(app.catalog, report, only=only)
     if section != "due":
         return report
-    return dataclasses.replace(report, due=gather_due(app.catalog, app.policy, host=app.host, now=now, only=only))
+    due = gather_due(app.catalog, app.policy, host=app.host, now=now, only=only, copies=copy_rules(app))
+    return dataclasses.replace(report, due=due)

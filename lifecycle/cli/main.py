@@ -25,7 +25,7 @@ Exit codes:
   4  a brake
   5  lease held by somebody else
   6  damage
-  7  attention: audit --check found a line that asks for a person
+  7  attention: a hard quota, high mark or reserve is still broken; audit --check found a line
   8  nothing found (ls, explain, restore)"""
 
 

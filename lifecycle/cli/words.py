@@ -30,6 +30,7 @@ COMMANDS: Final = (
     _row("plan", _DAILY, "Show what a run would do, and why. Changes nothing."),
     _row("run", _DAILY, "Scan, then move, merge, mark and purge what is due."),
     _row("audit", _DAILY, "Report usage, attention points and savings on one screen."),
+    _row("forecast", _DAILY, "Show growth, and the days to each quota, mark and reserve."),
     _row("ls", _FIND, "List segments, or count them by job, team, class, tier."),
     _row("explain", _FIND, "Say all about one segment: state, next step, when and why."),
     _row("history", _FIND, "List runs, what one run did, or what happened to one path."),
@@ -48,6 +49,7 @@ _WORDS_OF: Final = {
            "expire purge delete rm remove sweep rotate vacuum forget",
     "plan": "preview dry-run dryrun diff simulate what-if",
     "audit": "status report stat stats df du usage info summary dashboard",
+    "forecast": "predict projection trend growth capacity",
     "ls": "list dir find snapshots segments query",
     "explain": "why show describe inspect get",
     "history": "log logs runs events journal",
@@ -64,7 +66,7 @@ _WORDS_OF: Final = {
 OTHER_WORDS: Final[Mapping[str, str]] = {word: ours for ours, words in _WORDS_OF.items() for word in words.split()}
 # Of the design, and not there yet: said plainly, and never guessed into something else.
 NOT_YET: Final = (
-    "search", "cat", "hold", "verify", "doctor", "forecast", "metrics", "incidents", "serve",
+    "search", "cat", "hold", "verify", "doctor", "metrics", "incidents", "serve",
 )  # fmt: skip
 
 OTHER_OPTIONS: Final[Mapping[str, str]] = {

@@ -13,6 +13,7 @@ from errno import EDQUOT, ENOSPC
 from typing import Any, Final
 
 from lifecycle.catalog.batches import BatchHead, Intent
+from lifecycle.catalog.runs import Taken
 from lifecycle.errors import Consequence, Damaged, ExitCode, LifecycleError, Skipped, StorageFull
 from lifecycle.execute import orders
 from lifecycle.execute.moves import (
@@ -24,6 +25,7 @@ from lifecycle.execute.moves import (
     commit_move,
     original_file,
     release_order,
+    require_copies,
     require_readable,
 )
 from lifecycle.execute.orders import OriginalFile, PackOrder, PackResult, Refusal, ReleaseOrder, ReleaseResult
@@ -31,7 +33,8 @@ from lifecycle.execute.pack import run_pack, run_repack
 from lifecycle.execute.purge import purge_archives, purge_originals
 from lifecycle.execute.release import run_release
 from lifecycle.execute.site import Site
-from lifecycle.model import ActionKind, Member, Original, Outcome, PlannedBatch, Tally, TierName
+from lifecycle.execute.watch import ReliefWatch
+from lifecycle.model import ActionKind, Member, Original, Outcome, PlannedBatch, ReasonCode, Tally, TierName
 from lifecycle.names import show_name
 
 INLINE_SEGMENTS: Final = 256  # less work than this is done before a worker process has started
@@ -82,9 +85,15 @@ class BatchExecutor:
     """Runs the batches of one plan. ``tallies`` and ``troubles`` grow while it does."""
 
     def __init__(
-        self, site: Site, *, on_done: Callable[[PlannedBatch, int, int], None], moving: tuple[int, int]
+        self,
+        site: Site,
+        *,
+        on_done: Callable[[PlannedBatch, int, int], None],
+        moving: tuple[int, int],
+        watch: ReliefWatch | None = None,
     ) -> None:
-        """``moving``: segments and bytes that the plan moves, to choose between worker processes and this one."""
+        """``moving``: segments and bytes that the plan moves, to choose between worker processes and this one.
+        ``watch`` says whether work ahead of its time is still needed; without it none is begun."""
         self._site = site
         self._on_done = on_done
         inline = moving[0] < INLINE_SEGMENTS and moving[1] < INLINE_BYTES
@@ -93,6 +102,10 @@ class BatchExecutor:
         self._running: dict[Future[Any], Move | _Release] = {}
         self.tallies: dict[PhaseKey, PhaseTally] = {}
         self.troubles: list[Trouble] = []
+        self.taken: dict[tuple[str, str, TierName], Taken] = {}  # out of the books, by team, class and tier
+        self.spared_segments = 0  # of relief, no longer needed
+        self._watch = watch
+        self._is_ahead = False
         self.left_segments = 0
         self.stopped = ""
 
@@ -100,6 +113,8 @@ class BatchExecutor:
         """Every batch, or as many as ``site.stop`` allows; what was begun is finished. Raises what halts a run."""
         try:
             for batch in batches:
+                if batch.is_ahead and not self._is_needed(batch):
+                    continue
                 self._phase(batch).planned.add(
                     Tally(segments=batch.segments, logical_bytes=batch.logical_bytes, stored_bytes=batch.stored_bytes)
                 )
@@ -129,6 +144,16 @@ class BatchExecutor:
         sizes = (batch.logical_bytes * left // batch.segments, batch.stored_bytes * left // batch.segments)
         return replace(batch, members=members, archive_ids=archive_ids, segments=left, logical_bytes=sizes[0],
                        stored_bytes=sizes[1])  # fmt: skip
+
+    def _is_needed(self, batch: PlannedBatch) -> bool:
+        """Of work ahead of its time: whether room is still needed, now that what is due is done."""
+        if not self._is_ahead:
+            self._is_ahead = True
+            self._drain(0)
+        if self._watch is not None and not self.stopped and self._watch.may_begin(batch):
+            return True
+        self.spared_segments += batch.segments
+        return False
 
     def _without_changed(self, batch: PlannedBatch) -> PlannedBatch:
         """A plan file's segments that are not what they were are left out of their batch by now: they are kept."""
@@ -160,7 +185,9 @@ class BatchExecutor:
     def _do_at_once(self, batch: PlannedBatch) -> Tally:
         site, lease = self._site, self._site.lease_of(batch.place_id)
         if batch.kind is ActionKind.PURGE:
-            return purge_archives(site, batch) if batch.archive_ids else purge_originals(site, batch)
+            tally = purge_archives(site, batch) if batch.archive_ids else purge_originals(site, batch)
+            self._take(batch, tally.freed_bytes, purged=True)
+            return tally
         change = site.expiry.mark if batch.kind is ActionKind.MARK else site.expiry.unmark
         done = change(lease, batch, site.policy.digest)
         share = batch.logical_bytes if done == batch.segments else batch.logical_bytes * done // max(1, batch.segments)
@@ -190,13 +217,16 @@ class BatchExecutor:
             for m in site.journal.members(head.id)
             if m.original is Original.SETTLED and m.archive_id is not None and m.ctime_ns >= 0
         ]
+        is_restored = batch.reason.code is ReasonCode.STAY_OVER
         try:
-            require_readable(site, ready)
+            # A restored original may have been edited with its times kept, and its archive is older: both are read. A
+            # copy made early was verified when it was made, and any touch of its original since is seen: no reading.
+            (require_readable if is_restored else require_copies)(site, ready)
         except LifecycleError as error:
             site.journal.abandon(site.lease_of(batch.place_id), head.id, Outcome.KEPT, error.message)
             raise
         files = [original_file(member) for member in ready]
-        edited = changed_originals(site, site.places[batch.place_id], files)
+        edited = changed_originals(site, site.places[batch.place_id], files) if is_restored else []
         files = [file for file in files if file.segment_id not in set(edited)]
         if not files:
             site.journal.abandon(site.lease_of(batch.place_id), head.id, Outcome.KEPT, "changed since the plan")
@@ -253,11 +283,14 @@ class BatchExecutor:
             self._tell(move.batch, tally)
             self._submit_release(move.batch, move.head, order)
             return
-        if isinstance(move.order, PackOrder):
+        if isinstance(move.order, PackOrder) and result.size_bytes and move.batch.kind is ActionKind.COPY:
+            tally.segments, tally.logical_bytes = len(result.members), result.raw_bytes
+        elif isinstance(move.order, PackOrder):
             tally.kept = move.batch.segments  # nothing was stored
         else:
             tally.segments, tally.logical_bytes = len(result.members), result.raw_bytes
             tally.freed_bytes = close_repack(self._site, move.head)
+            self._take(move.batch, tally.freed_bytes)
         self._finish(move.batch, tally)
 
     def _damaged(self, move: Move, result: PackResult) -> None:
@@ -290,6 +323,7 @@ class BatchExecutor:
         )
         tally.problems.extend(_named(result.refused, task.batch.members))
         self._phase(task.batch).parked += len(result.parked)
+        self._take(task.batch, sum(task.sizes[segment][1] for segment in gone))
         self._finish(task.batch, tally)
 
     def _abandon(self, task: Move | _Release, error: LifecycleError) -> None:
@@ -299,9 +333,16 @@ class BatchExecutor:
                 self._site.lease_of(task.batch.place_id), task.head.id, Outcome.FAILED, error.message
             )
 
+    def _take(self, batch: PlannedBatch, size_bytes: int, *, purged: bool = False) -> None:
+        key = (batch.team, batch.class_name, batch.tier_from)
+        freed, gone = self.taken.get(key, (0, 0))
+        self.taken[key] = Taken(freed + size_bytes, gone + (size_bytes if purged else 0))
+
     def _finish(self, batch: PlannedBatch, tally: Tally) -> None:
         phase = self._phase(batch)
         phase.done.add(tally)
+        if batch.is_ahead and self._watch is not None:
+            self._watch.ended(batch, freed_bytes=tally.freed_bytes, stored_bytes=tally.stored_bytes)
         phase.seconds = self._site.monotonic() - phase.began
         self._on_done(batch, tally.segments, tally.logical_bytes)
         self._tell(batch, tally)
@@ -319,6 +360,8 @@ class BatchExecutor:
 
     def _failed(self, batch: PlannedBatch, error: LifecycleError) -> None:
         self._phase(batch).done.failed += batch.segments
+        if batch.is_ahead and self._watch is not None:
+            self._watch.ended(batch, freed_bytes=0, stored_bytes=0)
         self.troubles.append(
             Trouble(
                 phase=batch.kind.value, place_id=batch.place_id, subject=f"{batch.team}/{batch.class_name}", error=error

@@ -178,6 +178,8 @@ def commit_move(site: Site, move: Move, result: PackResult) -> ReleaseOrder | No
         return None
     site.journal.commit_packed(lease, move.head, stored, refused)
     site.journal.set_aside(lease, refused, PAUSE_NS)
+    if move.head.action is ActionKind.COPY:
+        return None
     kept = {member.segment_id for member in result.members}
     return release_order(site, move.head, [m for m in move.order.members if m.segment_id in kept])
 

@@ -7,6 +7,7 @@ Order: check again → event and intent durable → remove → record. A crash a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Final
 
 from lifecycle.catalog.batches import BatchHead, Intent, JournalMember, Refused
 from lifecycle.errors import LifecycleError
@@ -14,7 +15,10 @@ from lifecycle.execute.moves import original_file, refused_of
 from lifecycle.execute.orders import ReleaseOrder
 from lifecycle.execute.release import run_release
 from lifecycle.execute.site import Site
-from lifecycle.model import Original, Outcome, PlannedBatch, Tally
+from lifecycle.model import Original, Outcome, PlannedBatch, ReasonCode, Tally
+from lifecycle.plan.decide import EARLY_AFTER_NS
+from lifecycle.policy.rules import ERROR_CLASS
+from lifecycle.units import duration_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +34,10 @@ def purge_archives(site: Site, batch: PlannedBatch) -> Tally:
     tally = Tally()
     archives = site.journal.live_archives(batch.archive_ids)
     rows = site.journal.archive_members([archive.id for archive in archives])
-    doomed = []
+    doomed, intent = [], _intent(site, batch)
     for archive in archives:
         members = [row for row in rows if row.archive_id == archive.id]
-        if all(_may_go(site, row.purge_after_ns, Original(row.original)) for row in members):
+        if all(_may_go(site, intent, row) for row in members):
             segments = tuple(row.id for row in members)
             doomed.append(
                 _Doomed(archive_id=archive.id, key=archive.key, size_bytes=archive.size_bytes, segments=segments)
@@ -59,9 +63,18 @@ def purge_archives(site: Site, batch: PlannedBatch) -> Tally:
     return tally
 
 
-def _may_go(site: Site, purge_after_ns: int | None, original: Original) -> bool:
-    gone = original in (Original.RELEASED, Original.REPLACED, Original.LOST, Original.PURGED, Original.UNCLAIMED)
-    return purge_after_ns is not None and purge_after_ns <= site.now_ns and gone
+def _may_go(site: Site, intent: Intent, row: Any) -> bool:
+    """Its time has come, or that of those that leave early; no original, and nobody asked for it back."""
+    if Original(row.original) not in _GONE or (row.stay_until_ns or 0) > site.now_ns:
+        return False
+    if row.purge_after_ns is not None and (
+        row.purge_after_ns <= site.now_ns or row.marked_ns <= intent.marked_until_ns
+    ):
+        return True
+    return row.last_write_ns is not None and row.last_write_ns <= intent.written_until_ns
+
+
+_GONE: Final = frozenset((Original.RELEASED, Original.REPLACED, Original.LOST, Original.PURGED, Original.UNCLAIMED))
 
 
 def _removed(site: Site, place_id: int, archive: _Doomed, tally: Tally) -> bool:
@@ -81,7 +94,7 @@ def purge_originals(site: Site, batch: PlannedBatch) -> Tally:
     lease = site.lease_of(batch.place_id)
     rows = [(m.segment_id, m.identity.inode, m.identity.size_bytes, m.identity.mtime_ns) for m in batch.members]
     head = site.journal.intend(lease, batch, _intent(site, batch), None, rows)
-    due = site.expiry.purgeable(head.id, site.now_ns)
+    due = site.expiry.purgeable(head, site.now_ns)
     members = [m for m in site.journal.members(head.id) if m.segment_id in due and _is_purgeable(m)]
     if not members:
         site.journal.abandon(lease, head.id, Outcome.KEPT, "not marked, in grace, or changed since the plan")
@@ -126,4 +139,15 @@ def _intent(site: Site, batch: PlannedBatch, archive_ids: tuple[int, ...] = ()) 
         class_name=batch.class_name,
         archive_ids=archive_ids,
         policy_digest=site.policy.digest,
+        marked_until_ns=site.now_ns - EARLY_AFTER_NS if batch.is_ahead else 0,
+        written_until_ns=_written_until(site, batch),
     )
+
+
+def _written_until(site: Site, batch: PlannedBatch) -> int:
+    """What may expire early, by today's policy: a plan file's word alone is not enough. 0: nothing."""
+    rule = site.policy.rule_for(batch.team, batch.class_name)
+    is_early = batch.is_ahead and batch.reason.code is ReasonCode.EXPIRED_EARLY and batch.class_name != ERROR_CLASS
+    if not is_early or rule is None or rule.expire_early is None:
+        return 0
+    return site.now_ns - duration_ns(rule.expire_early)

@@ -220,6 +220,8 @@ def _adopt(site: Site, head: BatchHead, tier: Tier, known: set[int]) -> None:
         close_repack(site, head)
     else:
         site.journal.commit_packed(lease, head, stored, ())
+        if head.action is ActionKind.COPY:
+            return  # its originals stay; those that are gone the scan will miss
         _finish(site, replace(head, state=BatchState.COMMITTED), 0)
 
 
@@ -272,7 +274,7 @@ def _recover_purge(site: Site, head: BatchHead) -> Recovered:
     if work.spec is None:
         members = tuple(original_file(member) for member in site.journal.members(head.id))
         result = return_originals(work.place.root, head.id, members, mounts=work.mounts)
-        due = site.expiry.purgeable(head.id, site.now_ns)  # a kept member that vanished was not purged by us
+        due = site.expiry.purgeable(head, site.now_ns)  # a kept member that vanished was not purged by us
         gone = [i for i in result.removed if i in due] if head.state is BatchState.STORED else ()
         refused = [refused_of(refusal) for refusal in result.refused]
         site.expiry.close_purge(lease, head, removed_archives=(), purged=gone, refused=refused)

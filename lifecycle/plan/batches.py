@@ -57,6 +57,11 @@ def _members(candidates: Iterable[Candidate]) -> tuple[Member, ...]:
     return tuple(map(member_of, sorted(candidates, key=lambda c: (c.place_id, c.directory, c.name, c.id))))
 
 
+def _first_tier(figures: Figures, tier: TierName) -> TierName:
+    """The tier whose limit an original of a stored copy has met: the warmest that its class goes to."""
+    return next((each for each in (TierName.WARM, TierName.COLD) if figures.limit_ns(each) is not None), tier)
+
+
 class BatchMaker:
     """Batches of one plan: policy and ``now`` are the same for all."""
 
@@ -132,6 +137,12 @@ class BatchMaker:
         hot = key._replace(tier=TierName.HOT)
         return self._of_segments(ActionKind.RELEASE, hot, candidates, reason, tier_to=key.tier)
 
+    def release_copied(self, figures: Figures, key: PlaceKey, candidates: Sequence[Candidate]) -> PlannedBatch:
+        """Originals whose stored copy was made early, old enough by now for the tier that it is in."""
+        reason = self._aged(figures, _first_tier(figures, key.tier), (c.last_write_ns or 0 for c in candidates))
+        hot = key._replace(tier=TierName.HOT)
+        return self._of_segments(ActionKind.RELEASE, hot, candidates, reason, tier_to=key.tier)
+
     def purge_originals(self, key: PlaceKey, candidates: Sequence[Candidate]) -> PlannedBatch:
         return self._of_segments(
             ActionKind.PURGE, key, candidates, self._grace_over(c.marked_ns or 0 for c in candidates), tier_to=None
@@ -156,6 +167,18 @@ class BatchMaker:
             stored_bytes=sum(archive.size_bytes for archive in archives),
             archive_ids=tuple(archive.id for archive in archives),
         )
+
+    def of_segments(
+        self,
+        kind: ActionKind,
+        key: PlaceKey,
+        candidates: Sequence[Candidate],
+        reason: Reason,
+        *,
+        tier_to: TierName | None,
+    ) -> PlannedBatch:
+        """Segments that leave ``key.place_id`` for a reason that somebody else has found: relief."""
+        return self._of_segments(kind, key, candidates, reason, tier_to=tier_to)
 
     def _of_segments(
         self,

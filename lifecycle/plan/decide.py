@@ -6,10 +6,16 @@ nothing of batches, order or figures' origin; planner and explain call the same 
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Final
+
 from lifecycle.model import Archive, ArchiveState, Original, ReasonCode, Segment, TierName
 from lifecycle.plan.figures import FIRST_SIGHT_NS, Figures
 from lifecycle.plan.source import Candidate
+from lifecycle.policy.rules import ERROR_CLASS
+from lifecycle.units import DAY_NS
 
+EARLY_AFTER_NS: Final = DAY_NS  # whatever the pressure, a mark can be undone for a day
 _TIERS = {tier.value: tier for tier in TierName}  # a look-up; TierName(text) is a sixth of a large plan's time
 # An original in one of these states is, or may be, in its source: an archive that holds its copy is not purged.
 _MAY_BE_THERE = frozenset((Original.OPEN, Original.SETTLED, Original.MISSING, Original.PARKED))
@@ -46,6 +52,44 @@ def move_blocker(candidate: Candidate, now_ns: int) -> ReasonCode | None:
     if candidate.original == Original.MISSING:
         return ReasonCode.MISSING
     return _rest_blocker(candidate, now_ns)
+
+
+def copy_blocker(candidate: Candidate, now_ns: int) -> ReasonCode | None:
+    """Why an original beside a stored copy that was made early stays, now that it could go."""
+    if candidate.archive_state == ArchiveState.QUARANTINED:
+        return ReasonCode.QUARANTINED
+    return move_blocker(candidate, now_ns)
+
+
+def room_for(figures: Figures, tier: TierName, full: Collection[TierName]) -> TierName | None:
+    """The next colder tier that the class goes to and that is not full; None when there is none.
+
+    A class never goes to a tier that its policy does not name, however full the others are.
+    """
+    colder = (each for each in TierName if each.warmth > tier.warmth and figures.limit_ns(each) is not None)
+    return next((each for each in colder if each not in full), None)
+
+
+def early_purge_blocker(candidate: Candidate, now_ns: int) -> ReasonCode | None:
+    """Why a marked segment whose retention has ended is not purged before its grace is over, where room is needed."""
+    if candidate.marked_ns is None or candidate.marked_ns + EARLY_AFTER_NS > now_ns:
+        return ReasonCode.IN_GRACE
+    return purge_blocker(candidate._replace(purge_after_ns=candidate.marked_ns), 0, now_ns)
+
+
+def early_expiry_blocker(candidate: Candidate, figures: Figures, now_ns: int) -> ReasonCode | None:
+    """Why the only copy does not go before its time. Policy must allow it for the class, and never does for errors;
+    whatever stands against a mark (a hold, an extraction that is missing, first sight) stands against this."""
+    keep_ns = figures.keep_at_least_ns
+    if keep_ns is None or candidate.class_name == ERROR_CLASS:
+        return ReasonCode.TOO_YOUNG
+    if candidate.last_write_ns is None:
+        return ReasonCode.AGE_UNKNOWN
+    if candidate.last_write_ns + keep_ns > now_ns:
+        return ReasonCode.TOO_YOUNG
+    if candidate.archive_id is not None and candidate.original in _MAY_BE_THERE:
+        return ReasonCode.STAY
+    return mark_blocker(candidate, figures, now_ns) or _rest_blocker(candidate, now_ns)
 
 
 def mark_blocker(candidate: Candidate, figures: Figures, now_ns: int) -> ReasonCode | None:

@@ -13,6 +13,7 @@ from datetime import datetime
 from lifecycle.model import ActionKind, Archive, ArchiveState, Original, Reason, ReasonCode, RuleRef, Segment, TierName
 from lifecycle.plan.decide import (
     candidate_of,
+    copy_blocker,
     mark_blocker,
     move_blocker,
     purge_blocker,
@@ -124,6 +125,14 @@ class _View:
 
     @property
     def _is_returned(self) -> bool:
+        return self._is_beside_its_copy and self._c.stay_until_ns is not None
+
+    @property
+    def _is_copied(self) -> bool:
+        return self._is_beside_its_copy and self._c.stay_until_ns is None
+
+    @property
+    def _is_beside_its_copy(self) -> bool:
         return self._c.archive_id is not None and self._c.original == Original.SETTLED
 
     def _release_steps(self) -> Iterator[Step]:
@@ -131,6 +140,15 @@ class _View:
         if self._is_returned:
             at_ns = self._c.stay_until_ns or self._now_ns
             yield self._step(ActionKind.RELEASE, reached_tier(self._c), at_ns, ReasonCode.STAY_OVER, None)
+        elif self._is_copied and isinstance(self._figures, Figures):
+            yield from self._release_of_copied(self._figures)
+
+    def _release_of_copied(self, figures: Figures) -> Iterator[Step]:
+        if figures.first_move_ns is None or self._c.last_write_ns is None:
+            return
+        at_ns, blocker = self._c.last_write_ns + figures.first_move_ns, copy_blocker(self._c, self._now_ns)
+        note = "its original goes; its stored copy was made early"
+        yield self._step(ActionKind.RELEASE, reached_tier(self._c), at_ns, ReasonCode.AGED, blocker, note=note)
 
     def _marked_steps(self) -> Iterator[Step]:
         wrong = retention_blocker(self._c, self._figures, self._now_ns)

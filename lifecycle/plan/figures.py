@@ -71,6 +71,11 @@ class Figures:
         return {TierName.WARM: self.warm_ns, TierName.COLD: self.cold_ns}.get(tier)
 
     @property
+    def keep_at_least_ns(self) -> int | None:
+        """The age from which the only copy may go where room is needed; None: never before its time."""
+        return None if self.rule.expire_early is None else duration_ns(self.rule.expire_early)
+
+    @property
     def first_move_ns(self) -> int | None:
         """The age at which an original leaves hot."""
         return min((limit for limit in (self.warm_ns, self.cold_ns) if limit is not None), default=None)

@@ -111,6 +111,22 @@ class MemoryDue:
         ]
         return iter(sorted(found, key=lambda c: (c.place_id, c.id)))
 
+    def iter_copied(self, pair: TeamClass, *, after_ns: int | None, until_ns: int) -> Iterator[Candidate]:
+        found = [
+            c
+            for c in self._of(pair)
+            if c.original == Original.SETTLED
+            and c.archive_id is not None
+            and c.stay_until_ns is None
+            and _written(c, after_ns, until_ns)
+        ]
+        return iter(sorted(found, key=_by_write))
+
+    def iter_members(self, archive_ids: Sequence[int]) -> Iterator[ArchiveMarks]:
+        for archive_id in archive_ids:
+            members = sorted((c for c in self._candidates if c.archive_id == archive_id), key=lambda c: c.id)
+            yield ArchiveMarks(self._archives[archive_id], members)
+
     def open_usage(self, cutoffs: Sequence[tuple[TeamClass, int]]) -> Iterator[tuple[TeamClass, Usage]]:
         for pair, until_ns in sorted(cutoffs):
             found = [

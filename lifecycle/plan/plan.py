@@ -33,6 +33,7 @@ class PlanLine:
     tier_to: TierName | None  # None: gone; for kept and unmark the tier itself
     why: str
     rule: RuleRef | None
+    relief: str = ""  # what it makes room for; empty for what is due
 
     @property
     def way(self) -> str:
@@ -98,6 +99,7 @@ class _Key:
     tier_to: TierName | None
     why: str
     rule: RuleRef | None
+    relief: str = ""
 
 
 class PlanTally:
@@ -131,10 +133,10 @@ class PlanTally:
 
     def _key(self, batch: PlannedBatch) -> _Key:
         why, rule = render_reason(batch.reason), batch.reason.rule
-        if batch.kind is ActionKind.MERGE and batch.tier_to is not None:
+        if batch.kind is ActionKind.MERGE and batch.tier_to is not None and not batch.is_ahead:
             merge = self._policy.tiers[batch.tier_to].merge
             why, rule = f"under {format_size_limit(merge.below_bytes)}", merge.at
-        return _Key(batch.kind.value, batch.class_name, batch.tier_from, batch.tier_to, why, rule)
+        return _Key(batch.kind.value, batch.class_name, batch.tier_from, batch.tier_to, why, rule, batch.relief)
 
     def summary(self) -> PlanSummary:
         done = [self._finish(key, line) for key, line in self._lines.items()]
@@ -166,6 +168,7 @@ class PlanTally:
             tier_to=key.tier_to,
             why=key.why + _ending(key, line),
             rule=key.rule,
+            relief=key.relief,
         )
 
 
@@ -174,7 +177,7 @@ def _kept_key(kept: Kept) -> _Key:
 
 
 def _ending(key: _Key, line: _Line) -> str:
-    if key.action == ActionKind.MERGE:
+    if key.action in (ActionKind.MERGE, ActionKind.COPY):
         return f", into {format_count(line.batches)} {'archive' if line.batches == 1 else 'archives'}"
     if line.purge_after_ns is not None:
         return f"; purge from {format_day(day_of_ns(line.purge_after_ns))}"
@@ -183,10 +186,20 @@ def _ending(key: _Key, line: _Line) -> str:
 
 _RUN_ORDER: Final = (
     ActionKind.UNMARK, ActionKind.RELEASE, ActionKind.PURGE, ActionKind.MARK, ActionKind.TRANSITION, ActionKind.MERGE,
-    KEPT,
+    ActionKind.COPY, KEPT,
 )  # fmt: skip
 
 
 def _line_order(line: PlanLine) -> tuple[object, ...]:
     coldest = line.tier_to.warmth if line.tier_to else 3
-    return (_RUN_ORDER.index(line.action), line.tier_from.warmth, coldest, line.class_name, str(line.rule), line.why)
+    # Relief comes after what is due, and before what is kept.
+    part = 2 if line.action == KEPT else int(line.relief != "")
+    return (
+        part,
+        _RUN_ORDER.index(line.action),
+        line.tier_from.warmth,
+        coldest,
+        line.class_name,
+        str(line.rule),
+        line.why,
+    )

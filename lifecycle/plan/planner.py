@@ -8,20 +8,25 @@ Order of what comes out, and why
 2. releases and purges: they free space, and a full disk needs it before anything is written
 3. marks: rows only
 4. moves: hot to warm, hot to cold, warm to cold; within them by team, class and day, oldest first
-5. what was kept and why, summed up
+5. copies: stored early, the original stays (``copy_after``)
+6. what was kept and why, summed up
+What leaves ahead of its time because room is needed is ``relief``'s, and comes between 5 and 6.
 Batches come as they fill. Memory is that of the open bins, which are bounded, however much is due.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from datetime import datetime
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Final
 
-from lifecycle.model import ActionKind, Kept, PlannedBatch, ReasonCode, TierName, Usage
+from lifecycle.model import ActionKind, Kept, PlannedBatch, Reason, ReasonCode, TierName, Usage
 from lifecycle.plan.batches import ArchiveKey, BatchMaker, PlaceKey, reader_set
 from lifecycle.plan.bins import MAX_MEMBERS, Bins
 from lifecycle.plan.decide import (
+    copy_blocker,
     is_due_to_move,
     leaving_place,
     mark_blocker,
@@ -29,12 +34,13 @@ from lifecycle.plan.decide import (
     purge_blocker,
     reached_tier,
     retention_blocker,
+    room_for,
 )
 from lifecycle.plan.figures import FigureBook, Figures
 from lifecycle.plan.kept import KeptCounter
-from lifecycle.plan.source import ArchiveMarks, Candidate, DueArchive, DueSource, TeamClass
+from lifecycle.plan.source import ArchiveMarks, Candidate, CopyRule, DueArchive, DueSource, TeamClass
 from lifecycle.policy.rules import Policy, TierRule
-from lifecycle.units import day_of_ns, duration_ns, to_ns
+from lifecycle.units import day_of_ns, duration_ns, format_limit, to_ns
 
 EVERY_ACTION: Final = frozenset(ActionKind)
 
@@ -47,16 +53,21 @@ def iter_batches(
     only: Collection[ActionKind] | None = None,
     unclassified: Collection[int] = (),
     braked: Collection[TeamClass] = (),
+    full: Collection[TierName] = (),
+    copies: Mapping[int, CopyRule] = MappingProxyType({}),
 ) -> Iterator[PlannedBatch | Kept]:
     """Everything that is due at ``now``, batch by batch in the order of a run, then one ``Kept`` per group.
 
     ``only`` names the actions to plan; None or all of them plan everything. What the others would do is then not
     looked at, nor counted as kept. Of places in ``unclassified`` nothing is marked or purged: policy's class rules
-    changed, and their segments were not all judged by them. Of teams and classes in ``braked`` nothing is marked. A
-    second call with the same inputs gives the same values in the same order.
+    changed, and their segments were not all judged by them. Of teams and classes in ``braked`` nothing is marked. What
+    would go to a tier in ``full`` goes to the next colder one of its class. ``copies``: sources, by place, that want a
+    stored copy early. A second call with the same inputs gives the same values in the same order.
     """
     wanted = EVERY_ACTION if only is None else frozenset(only)
-    for item in _Planner(source, policy, to_ns(now), wanted, frozenset(unclassified), frozenset(braked)).run():
+    limits = (frozenset(unclassified), frozenset(braked), frozenset(full))
+    planner = _Planner(source, policy, to_ns(now), wanted, *limits, copies)
+    for item in planner.run():
         if isinstance(item, Kept) or item.kind in wanted:
             yield item
 
@@ -70,6 +81,8 @@ class _Planner:
         wanted: frozenset[ActionKind],
         unclassified: frozenset[int],
         braked: frozenset[TeamClass],
+        full: frozenset[TierName],
+        copies: Mapping[int, CopyRule],
     ) -> None:
         self._source = source
         self._policy = policy
@@ -77,6 +90,8 @@ class _Planner:
         self._wanted = wanted
         self._unclassified = unclassified
         self._braked = braked
+        self._full = full
+        self._copies = copies
         self._book = FigureBook(policy)
         self._grace_ns = duration_ns(policy.grace)
         self._make = BatchMaker(policy, now_ns)
@@ -90,6 +105,7 @@ class _Planner:
             yield from self._unmarks()
         if ActionKind.RELEASE in self._wanted:
             yield from self._releases()
+            yield from self._releases_of_copied()
         if ActionKind.PURGE in self._wanted:
             yield from self._purges_of_originals()
             yield from self._purges_of_archives()
@@ -97,6 +113,8 @@ class _Planner:
             yield from self._marks()
         if ActionKind.TRANSITION in self._wanted or ActionKind.MERGE in self._wanted:
             yield from self._moves()
+        if ActionKind.COPY in self._wanted and self._copies:
+            yield from self._early_copies()
         self._count_standing()
         yield from self._kept.lines()
 
@@ -109,7 +127,7 @@ class _Planner:
         ):
             code = self._mark_is_wrong(candidate)
             if code is not None:
-                yield from map(self._unmark, bins.add((_place_key(candidate), code), candidate))
+                yield from map(self._unmark, bins.add((place_key(candidate), code), candidate))
         yield from map(self._unmark, bins.drain())
 
     def _doubtful_jobs(self) -> list[tuple[TeamClass, int]]:
@@ -138,11 +156,28 @@ class _Planner:
             if code is not None:
                 self._keep(candidate, code)
                 continue
-            key = _place_key(candidate)._replace(place_id=candidate.place_id)
+            key = place_key(candidate)._replace(place_id=candidate.place_id)
             for closed in bins.add(key, candidate):
                 yield self._make.release(*closed)
         for closed in bins.drain():
             yield self._make.release(*closed)
+
+    def _releases_of_copied(self) -> Iterator[PlannedBatch]:
+        """Originals whose stored copy was made early: they go when the segment would have moved."""
+        for pair, figures in self._known:
+            if figures.first_move_ns is None:
+                continue
+            bins: Bins[PlaceKey, Candidate] = Bins()
+            until_ns = self._now_ns - figures.first_move_ns
+            for candidate in self._source.iter_copied(pair, after_ns=None, until_ns=until_ns):
+                code = copy_blocker(candidate, self._now_ns)
+                if code is not None:
+                    self._kept.add(candidate, code, figures)
+                    continue
+                for closed in bins.add(place_key(candidate)._replace(place_id=candidate.place_id), candidate):
+                    yield self._make.release_copied(figures, *closed)
+            for closed in bins.drain():
+                yield self._make.release_copied(figures, *closed)
 
     def _purges_of_originals(self) -> Iterator[PlannedBatch]:
         bins: Bins[PlaceKey, Candidate] = Bins()
@@ -153,7 +188,7 @@ class _Planner:
             if code is not None:
                 self._keep(candidate, code)
                 continue
-            for closed in bins.add(_place_key(candidate), candidate):
+            for closed in bins.add(place_key(candidate), candidate):
                 yield self._make.purge_originals(*closed)
         for closed in bins.drain():
             yield self._make.purge_originals(*closed)
@@ -206,7 +241,7 @@ class _Planner:
                     continue  # the source's range may be wider than the rule
                 code = self._mark_blocker(pair, candidate, figures)
                 if code is None:
-                    for closed in bins.add(_place_key(candidate), candidate):
+                    for closed in bins.add(place_key(candidate), candidate):
                         yield self._make.mark(figures, *closed)
                 elif not is_due_to_move(candidate, figures, self._now_ns):
                     self._kept.add(candidate, code, figures)
@@ -244,6 +279,9 @@ class _Planner:
         limit_ns = figures.limit_ns(tier)
         if limit_ns is None:
             return
+        to = tier
+        if tier in self._full and (colder := room_for(figures, tier, self._full)) is not None:
+            to, target = colder, self._policy.tiers[colder]
         colder_ns = figures.cold_ns if tier is TierName.WARM else None
         after_ns = None if colder_ns is None else self._now_ns - colder_ns
         bins: Bins[ArchiveKey, Candidate] = Bins(max_bytes=target.merge.target_bytes)
@@ -253,18 +291,65 @@ class _Planner:
             if code is not None:
                 self._kept.add(candidate, code, figures)
                 continue
-            key = _archive_key(candidate, target)
+            key = archive_key(candidate, target)
             if window is not None and key.window != window:
                 for closed in bins.drain():  # candidates come by last write: that window is over
-                    yield self._make.move_originals(pair, figures, tier, *closed)
+                    yield self._move(pair, figures, tier, to, *closed)
             window = key.window
             if candidate.size_bytes >= target.merge.below_bytes:
-                yield self._make.move_originals(pair, figures, tier, key, [candidate])
+                yield self._move(pair, figures, tier, to, key, [candidate])
                 continue
             for closed in bins.add(key, candidate, size_bytes=candidate.size_bytes):
-                yield self._make.move_originals(pair, figures, tier, *closed)
+                yield self._move(pair, figures, tier, to, *closed)
         for closed in bins.drain():
-            yield self._make.move_originals(pair, figures, tier, *closed)
+            yield self._move(pair, figures, tier, to, *closed)
+
+    def _move(
+        self,
+        pair: TeamClass,
+        figures: Figures,
+        tier: TierName,
+        to: TierName,
+        key: ArchiveKey,
+        candidates: list[Candidate],
+    ) -> PlannedBatch:
+        """By the limit of ``tier``, into ``to``: the same, unless that one is full."""
+        return replace(self._make.move_originals(pair, figures, tier, key, candidates), tier_to=to)
+
+    def _early_copies(self) -> Iterator[PlannedBatch]:
+        """What is settled and too young to move gets a stored copy where its source asks for it."""
+        soonest_ns = min(rule.after_ns for rule in self._copies.values())
+        for pair, figures in self._known:
+            to = room_for(figures, TierName.HOT, self._full)
+            if to is None or figures.first_move_ns is None:
+                continue
+            target = self._policy.tiers[to]
+            bins: Bins[ArchiveKey, Candidate] = Bins(max_bytes=target.merge.target_bytes)
+            after_ns, until_ns = self._now_ns - figures.first_move_ns, self._now_ns - soonest_ns
+            for candidate in self._source.iter_settled(pair, after_ns=after_ns, until_ns=until_ns):
+                rule = self._copies.get(candidate.place_id)
+                if rule is None or (candidate.last_write_ns or 0) > self._now_ns - rule.after_ns:
+                    continue
+                if move_blocker(candidate, self._now_ns) is not None:
+                    continue
+                key = archive_key(candidate, target)
+                if candidate.size_bytes >= target.merge.below_bytes:
+                    yield self._copy(pair, figures, to, key, [candidate])
+                    continue
+                for closed in bins.add(key, candidate, size_bytes=candidate.size_bytes):
+                    yield self._copy(pair, figures, to, *closed)
+            for closed in bins.drain():
+                yield self._copy(pair, figures, to, *closed)
+
+    def _copy(
+        self, pair: TeamClass, figures: Figures, to: TierName, key: ArchiveKey, candidates: list[Candidate]
+    ) -> PlannedBatch:
+        rule = self._copies[key.place_id]
+        reason = Reason(
+            code=ReasonCode.COPY_DUE, rule=rule.at, required=format_limit(timedelta(microseconds=rule.after_ns // 1000))
+        )
+        batch = self._make.move_originals(pair, figures, to, key, candidates)
+        return replace(batch, kind=ActionKind.COPY, reason=reason)
 
     def _moves_of_archives(self, pair: TeamClass, figures: Figures, target: TierRule) -> Iterator[PlannedBatch]:
         if figures.cold_ns is None:
@@ -277,7 +362,7 @@ class _Planner:
             for each in bins.drain(self._is_over(archive.newest_write_ns, target)):
                 yield from self._without_repeats(pair, figures, target.name, *each)
             mode, gid = reader_set(archive.mode, archive.gid)
-            key = ArchiveKey(archive.place_id, _window(archive.day, target), mode, gid)
+            key = ArchiveKey(archive.place_id, window_of(archive.day, target), mode, gid)
             if archive.live_raw_bytes >= target.merge.below_bytes or archive.live_members >= MAX_MEMBERS:
                 yield self._make.move_archives(pair, figures, target.name, key, [archive])
                 continue
@@ -347,15 +432,15 @@ class _Planner:
         self._kept.add_usage(pair, TierName(archive.tier), ReasonCode.IN_GRACE, usage, figures)
 
 
-def _place_key(candidate: Candidate) -> PlaceKey:
+def place_key(candidate: Candidate) -> PlaceKey:
     return PlaceKey(candidate.team, candidate.class_name, leaving_place(candidate), reached_tier(candidate))
 
 
-def _window(day: int, target: TierRule) -> int:
+def window_of(day: int, target: TierRule) -> int:
     days = target.merge.window_days
     return day // days * days
 
 
-def _archive_key(candidate: Candidate, target: TierRule) -> ArchiveKey:
+def archive_key(candidate: Candidate, target: TierRule) -> ArchiveKey:
     mode, gid = reader_set(candidate.mode, candidate.gid)
-    return ArchiveKey(candidate.place_id, _window(day_of_ns(candidate.last_write_ns or 0), target), mode, gid)
+    return ArchiveKey(candidate.place_id, window_of(day_of_ns(candidate.last_write_ns or 0), target), mode, gid)

@@ -42,6 +42,13 @@ TEXTS: Final[Mapping[ReasonCode, str]] = {
     ReasonCode.MISSING: "its original was not there in the last scan",
     ReasonCode.QUARANTINED: "its archive is damaged and in quarantine",
     ReasonCode.HARD_LINKED: "has more than one name",
+    ReasonCode.COPY_DUE: "last write over {required} ago: stored early, its original stays",
+    ReasonCode.OVER_HIGH: "relief: {current}, high {required}",
+    ReasonCode.OVER_RESERVE: "relief: {current}, reserve {required}",
+    ReasonCode.OVER_INODES: "relief: {current} used, high {required}",
+    ReasonCode.GROWING: "relief: {current}, starts at {required}",
+    ReasonCode.OVER_QUOTA: "relief: {current}, hard quota {required}",
+    ReasonCode.EXPIRED_EARLY: "relief: {current}; expires early, kept for {required}",
 }
 
 _BY_RETENTION: Final = frozenset(

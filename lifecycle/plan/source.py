@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from lifecycle.model import TierName, Usage
+from lifecycle.model import RuleRef, TierName, Usage
 
 
 class TeamClass(NamedTuple):
@@ -84,6 +84,13 @@ class ArchiveMarks(NamedTuple):
     members: Sequence[Candidate]
 
 
+class CopyRule(NamedTuple):
+    """``copy_after`` of one source."""
+
+    after_ns: int
+    at: RuleRef | None
+
+
 class DueSource(Protocol):
     """Answers by indexed ranges and in pages; costs what is due. Every answer has the order its method promises.
 
@@ -124,6 +131,13 @@ class DueSource(Protocol):
 
     def iter_returned(self, *, now_ns: int) -> Iterator[Candidate]:
         """Settled originals that a restore put back beside their stored copy, their stay over. By place and id."""
+
+    def iter_copied(self, pair: TeamClass, *, after_ns: int | None, until_ns: int) -> Iterator[Candidate]:
+        """Settled originals beside a stored copy that was made early (no restore put them there);
+        ``after_ns`` < last write ≤ ``until_ns``. By last write, then id."""
+
+    def iter_members(self, archive_ids: Sequence[int]) -> Iterator[ArchiveMarks]:
+        """These archives with all their live members, in the order given."""
 
     def open_usage(self, cutoffs: Sequence[tuple[TeamClass, int]]) -> Iterator[tuple[TeamClass, Usage]]:
         """Open originals, unmarked and never stored, last written by the pair's cut-off. By pair; none, no value."""

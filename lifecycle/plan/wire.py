@@ -31,6 +31,7 @@ def show_batch(batch: PlannedBatch) -> dict[str, Any]:
         "purge_after_ns": batch.purge_after_ns,
         "archive_ids": batch.archive_ids,
         "members": [_show_member(member) for member in batch.members],
+        "relief": batch.relief,
     }
 
 
@@ -52,6 +53,7 @@ def batch_of(value: dict[str, Any]) -> PlannedBatch:
         purge_after_ns=value["purge_after_ns"],
         archive_ids=tuple(value["archive_ids"]),
         members=tuple(map(_member_of, value["members"])),
+        relief=value["relief"],
     )
 
 
@@ -123,6 +125,7 @@ def _show_line(line: PlanLine) -> dict[str, Any]:
         "tier_to": _show_tier(line.tier_to),
         "why": line.why,
         "rule": _show_rule(line.rule),
+        "relief": line.relief,
     }
 
 
@@ -139,6 +142,7 @@ def _line_of(value: dict[str, Any]) -> PlanLine:
         tier_to=_tier_of(value["tier_to"]),
         why=value["why"],
         rule=_rule_of(value["rule"]),
+        relief=value["relief"],
     )
 
 

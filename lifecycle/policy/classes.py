@@ -16,11 +16,12 @@ from lifecycle.policy.defaults import SEEDS
 from lifecycle.policy.document import Document, Loc, Mistake, parse_document
 from lifecycle.policy.match import STANDARD_LABELS, split_label_glob
 from lifecycle.policy.mistakes import did_you_mean
-from lifecycle.policy.rules import DEFAULT, ClassRule, ExpireFrom, MatchRule
+from lifecycle.policy.rules import DEFAULT, ERROR_CLASS, ClassRule, ExpireFrom, MatchRule
 from lifecycle.policy.schema import NEVER, BoundKeys, ClassKeys, Figures, PlatformKeys, TeamKeys
 from lifecycle.units import format_limit
 
 LIMITS: Final = ("warm_after", "cold_after", "expire_after")
+UNDER_PRESSURE: Final = ("evict", "expire_early")  # figures that count only where a disk or a quota is full
 MAX_PATTERNS: Final = 1_000  # of all classes together
 
 
@@ -96,7 +97,7 @@ def with_figures(base: ClassRule | None, name: str, keys: Figures, document: Doc
             name=name, warm_after=None, cold_after=None, expire_after=None, expire_from=start, at={}
         )  # fmt: skip
     given = keys.model_fields_set
-    for figure in (*LIMITS, "expire_from"):
+    for figure in (*LIMITS, "expire_from", *UNDER_PRESSURE):
         if is_new or figure in given:
             at[figure] = document.figure_ref((*loc, figure))
     return replace(
@@ -105,6 +106,8 @@ def with_figures(base: ClassRule | None, name: str, keys: Figures, document: Doc
         cold_after=keys.cold_after if "cold_after" in given else base.cold_after,
         expire_after=keys.expire_after if "expire_after" in given else base.expire_after,
         expire_from=keys.expire_from if keys.expire_from is not None else base.expire_from,
+        evict=keys.evict if "evict" in given else base.evict,
+        expire_early=keys.expire_early.keep_at_least if keys.expire_early is not None else base.expire_early,
         at=at,
     )
 
@@ -144,6 +147,7 @@ def _check_platform(made: PlatformClasses, keys: PlatformKeys, document: Documen
         seen.add(entry.name)
         rule = made.rules[entry.name]
         _check_figures(rule, document, loc, mistakes)
+        _check_early(rule, document, loc, mistakes)
         if document.is_partial(loc) or rule.at["name"].file != document.file:
             continue  # its figures may be among what was taken out, or stand in the seed
         if rule.at["expire_after"].text == DEFAULT:
@@ -165,8 +169,22 @@ def _check_figures(rule: ClassRule, document: Document, loc: Loc, mistakes: list
             mistakes.append(document.mistake((*loc, given[0]), message, hint))
 
 
+def _check_early(rule: ClassRule, document: Document, loc: Loc, mistakes: list[Mistake]) -> None:
+    """What may go before its time: never the errors, and not later than it goes anyway."""
+    keep, where = rule.expire_early, (*loc, "expire_early", "keep_at_least")
+    if keep is None or document.node_at(where) is None:
+        return
+    if rule.name == ERROR_CLASS:
+        hint = "take it out: when room is needed, errors move to a colder tier and stay"
+        mistakes.append(document.mistake(where, f"class {rule.name}: errors never expire early", hint))
+    elif rule.expire_after is not None and keep >= rule.expire_after:
+        message = f"class {rule.name}: keep_at_least {format_limit(keep)} is not below expire_after"
+        hint = f"expire_after is {format_limit(rule.expire_after)}, from {rule.at['expire_after']}"
+        mistakes.append(document.mistake(where, message, hint))
+
+
 def check_bounds(platform: PlatformKeys, made: PlatformClasses, document: Document, mistakes: list[Mistake]) -> None:
-    for name, keys in platform.bounds.items():
+    for name, keys in platform.bounds.classes.items():
         if name not in made.rules and made.is_complete:
             hint = did_you_mean(name, made.rules, f"classes are {', '.join(made.rules)}")
             mistakes.append(document.mistake(("bounds", name), f"bounds: no class {name!r}", hint))
@@ -205,6 +223,7 @@ def make_team_classes(
         rule = with_figures(base, entry.name, entry, document, loc)
         rules[entry.name] = rule
         _check_figures(rule, document, loc, mistakes)
+        _check_early(rule, document, loc, mistakes)
         for figure in LIMITS:
             if figure in entry.model_fields_set:
                 _check_bound(rule, figure, document, loc, bounds, bounds_at, mistakes)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from lifecycle.model import Labels, RuleRef, TierName
 from lifecycle.policy.classes import LIMITS
 from lifecycle.policy.layouts import SourceLayouts
 from lifecycle.policy.rotation import is_never_claimed
-from lifecycle.policy.rules import DEFAULT, ClassRule, Policy, SourceRule
+from lifecycle.policy.rules import DEFAULT, ClassRule, FillRule, Policy, QuotaRule, SourceRule
 from lifecycle.policy.schema import NEVER
 from lifecycle.units import format_limit, format_size, format_size_limit
 
@@ -33,8 +35,10 @@ def effective_policy(policy: Policy) -> tuple[EffectiveFigure, ...]:
     return (
         EffectiveFigure(subject="", figure="catalog", value=policy.catalog_url, at=policy.catalog_at),
         *(figure for source in policy.sources for figure in _source(source)),
+        *_fill("tier hot", policy.hot),
         *(figure for name in policy.tiers for figure in _tier(policy, name)),
         *(figure for name in policy.classes for figure in _class(policy, name)),
+        *_quotas("team_defaults", policy.default_quota),
         *(figure for name in policy.teams for figure in _team(policy, name)),
         EffectiveFigure(subject="expire", figure="grace", value=format_limit(policy.grace), at=policy.grace_at),
         *_limits(policy),
@@ -63,6 +67,8 @@ def _source(source: SourceRule) -> Iterator[EffectiveFigure]:
         "exclude": ", ".join(source.exclude),
         "mounts": ", ".join(source.mounts),
         "labels": ", ".join(f"{key}={value}" for key, value in source.labels.items()),
+        "copy_after": format_limit(source.copy_after) if source.copy_after is not None else "",
+        "free_space": shlex.join(source.free_space),
     }
     for figure, value in values.items():
         if value:
@@ -81,6 +87,30 @@ def _tier(policy: Policy, name: TierName) -> Iterator[EffectiveFigure]:
     }
     for figure, value in values.items():
         yield EffectiveFigure(subject=f"tier {name}", figure=figure, value=value, at=tier.at.get(figure))
+    yield from _fill(f"tier {name}", tier.fill)
+
+
+def _fill(subject: str, rule: FillRule | None) -> Iterator[EffectiveFigure]:
+    if rule is None:
+        return
+    for figure, share in (("high", rule.high), ("low", rule.low)):
+        if share is not None:
+            yield EffectiveFigure(subject=subject, figure=figure, value=f"{share * 100:.4g}%", at=rule.at.get(figure))
+    if rule.reserve_bytes is not None:
+        shown = format_size_limit(rule.reserve_bytes)
+        yield EffectiveFigure(subject=subject, figure="reserve", value=shown, at=rule.at.get("reserve"))
+
+
+def _quotas(
+    subject: str, quotas: Mapping[str, QuotaRule], base: Mapping[str, QuotaRule] = MappingProxyType({})
+) -> Iterator[EffectiveFigure]:
+    """Those that are not from ``base``."""
+    for name, rule in quotas.items():
+        for figure, size in (("soft", rule.soft_bytes), ("hard", rule.hard_bytes)):
+            at = rule.at.get(figure)
+            if size is not None and (name not in base or base[name].at.get(figure) != at):
+                shown = format_size_limit(size)
+                yield EffectiveFigure(subject=subject, figure=f"quota {name} {figure}", value=shown, at=at)
 
 
 def _class(policy: Policy, name: str) -> Iterator[EffectiveFigure]:
@@ -97,6 +127,7 @@ def _team(policy: Policy, name: str) -> Iterator[EffectiveFigure]:
     team = policy.teams[name]
     if team.aliases:
         yield EffectiveFigure(subject=f"team {name}", figure="aliases", value=", ".join(team.aliases), at=team.at)
+    yield from _quotas(f"team {name}", team.quota, policy.default_quota)
     for class_name, rule in team.classes.items():
         base = policy.classes.get(class_name)
         for figure, value in figures_of(rule).items():
@@ -109,7 +140,8 @@ def figures_of(rule: ClassRule) -> Mapping[str, str]:
     """A class's figures as policy writes them; a tier it never goes to and an end it never meets are ``never``."""
     limits = {figure: getattr(rule, figure) for figure in LIMITS}
     shown = {figure: NEVER if value is None else format_limit(value) for figure, value in limits.items()}
-    return shown | {"expire_from": rule.expire_from.value}
+    shown |= {"expire_from": rule.expire_from.value, "evict": "true" if rule.evict else "false"}
+    return shown | ({"expire_early": format_limit(rule.expire_early)} if rule.expire_early is not None else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,10 +17,11 @@ from lifecycle.model import TierName
 from lifecycle.policy.classes import PlatformClasses, check_bounds, make_classes, make_team_classes
 from lifecycle.policy.document import MAX_BYTES, Document, Mistake, parse_document
 from lifecycle.policy.effective import effective_policy, explain_path
+from lifecycle.policy.limits import check_quotas, make_fill, make_quotas
 from lifecycle.policy.mistakes import Checked, check_document, did_you_mean
 from lifecycle.policy.places import extra_labels, make_sources, make_tiers
 from lifecycle.policy.roots import Root, check_roots, resolve_catalog
-from lifecycle.policy.rules import Limits, Policy, SourceRule, TeamRule, TierRule
+from lifecycle.policy.rules import Limits, Policy, QuotaRule, SourceRule, TeamRule, TierRule
 from lifecycle.policy.schema import PlatformKeys, TeamKeys, Wrong, json_schema
 from lifecycle.policy.starter import starter_files
 
@@ -123,7 +124,8 @@ def _make_policy(
     mistakes.extend(check_roots(_roots(sources, tiers), catalog_url, base, document, environ))
     made = make_classes(keys, document, extra_labels(sources.values()), mistakes)
     check_bounds(keys, made, document, mistakes)
-    team_rules = _make_teams(keys, document, teams, made, mistakes)
+    quotas = make_quotas(keys.team_defaults.quota, document, ("team_defaults", "quota"), {}, mistakes)
+    team_rules = _make_teams(keys, document, teams, made, quotas, mistakes)
     _check_timezone(keys, document, mistakes)
     return Policy(
         digest=_digest(documents),
@@ -140,6 +142,8 @@ def _make_policy(
         grace=keys.expire.grace,
         grace_at=document.given_ref(("expire", "grace")),
         limits=_limits(keys, document),
+        hot=make_fill("tier hot", keys.tiers.hot, document, ("tiers", "hot"), mistakes),
+        default_quota=quotas,
         aliases={alias: team.name for team in team_rules.values() for alias in team.aliases},
     )
 
@@ -183,6 +187,7 @@ def _make_teams(
     document: Document,
     teams: Sequence[Checked[TeamKeys]],
     made: PlatformClasses,
+    quotas: Mapping[str, QuotaRule],
     mistakes: list[Mistake],
 ) -> dict[str, TeamRule]:
     """Teams by name in the platform's order; files and the platform's list must name the same teams."""
@@ -204,12 +209,16 @@ def _make_teams(
             mistakes.append(file.mistake(("team",), message, hint))
     _check_list(keys, document, by_name, len(by_name) == len(teams), mistakes)
     _check_aliases(by_name, keys.teams, mistakes)
+    for checked in by_name.values():
+        if checked.keys is not None:
+            check_quotas(checked.keys, checked.document, keys.bounds, document, mistakes)
     listed = [*keys.teams, *(name for name in by_name if name not in keys.teams)]
     return {
         name: TeamRule(
             name=name,
             aliases=tuple(team.aliases),
-            classes=make_team_classes(team, by_name[name].document, made, keys.bounds, document, mistakes),
+            classes=make_team_classes(team, by_name[name].document, made, keys.bounds.classes, document, mistakes),
+            quota=make_quotas(team.quota, by_name[name].document, ("quota",), quotas, mistakes),
             contacts=tuple(team.contacts),
             at=by_name[name].document.ref(("team",)),
         )

@@ -35,7 +35,7 @@ def describe(document: Document, loc: Loc) -> str:
         node = document.node_at((head, which, "name"))
         shown = node.text if isinstance(node, Scalar) and node.text else f"number {which + 1}"
         return f"{_NAMED_LISTS[head]} {shown}: "
-    if isinstance(head, str) and head in _NAMED_TABLES:
+    if isinstance(head, str) and head in _NAMED_TABLES and len(loc) > 2:
         return f"{_NAMED_TABLES[head]} {which}: "
     return "" if isinstance(which, int) else f"{head}: "
 
@@ -180,9 +180,9 @@ def _keys_at(model: type[Keys], loc: Loc) -> type[Keys] | None:
     kind: Any = model
     for step in loc:
         if isinstance(kind, type) and issubclass(kind, BaseModel):
-            if step not in kind.model_fields:
-                return None
-            kind = _bare(kind.model_fields[str(step)].annotation)
+            field = kind.model_fields.get(str(step))
+            others = kind.others if issubclass(kind, Keys) else None
+            kind = _bare(field.annotation) if field is not None else others
         else:
             arguments = typing.get_args(kind)
             kind = _bare(arguments[-1]) if arguments else None

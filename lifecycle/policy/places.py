@@ -9,6 +9,7 @@ from lifecycle.model import RuleRef, TierName
 from lifecycle.policy.builtin import BUILT_IN
 from lifecycle.policy.defaults import MERGE_BELOW, MERGE_TARGET, ZSTD_LEVEL
 from lifecycle.policy.document import Document, Loc, Mistake
+from lifecycle.policy.limits import make_fill
 from lifecycle.policy.match import STANDARD_LABELS
 from lifecycle.policy.roots import resolve_path
 from lifecycle.policy.rules import MergeRule, SourceRule, TierRule
@@ -46,9 +47,21 @@ def make_sources(keys: PlatformKeys, document: Document, base: str, mistakes: li
             mounts=(),
             each_node=False,
             labels=dict(source.labels),
+            copy_after=source.copy_after,
+            free_space=_command(source, document, loc, mistakes),
             at=_refs(document, loc, _SOURCE_FIGURES),
         )
     return made
+
+
+def _command(source: SourceKeys, document: Document, loc: Loc, mistakes: list[Mistake]) -> tuple[str, ...]:
+    """A run by cron has another PATH than the person who wrote it: the program is named in full."""
+    words = tuple(source.free_space.command) if source.free_space is not None else ()
+    if words and not words[0].startswith("/"):
+        where = (*loc, "free_space", "command", 0)
+        message = f"source {source.name}: {words[0]!r} is not the absolute path of a program"
+        mistakes.append(document.mistake(where, message, "write it in full, as /usr/local/bin/fullest-ost"))
+    return words
 
 
 def _refs(document: Document, loc: Loc, figures: Iterable[str]) -> dict[str, RuleRef]:
@@ -106,6 +119,7 @@ def make_tiers(keys: PlatformKeys, document: Document, base: str, mistakes: list
             path=path,
             zstd_level=tier.zstd if tier.zstd is not None else ZSTD_LEVEL[name.value],
             merge=merge,
+            fill=make_fill(f"tier {name}", tier, document, loc, mistakes),
             at=_refs(document, loc, TierKeys.model_fields) | {"name": document.ref(loc)},
         )
     return made

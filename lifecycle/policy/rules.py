@@ -20,6 +20,8 @@ class ExpireFrom(StrEnum):
     JOB = "job"  # the last write of the job's newest segment, at most three times expire_after
 
 
+ERROR_CLASS: Final = "error"  # never expires early, and is the last to leave a full tier
+TOTAL: Final = "total"  # a quota over all tiers
 DEFAULT: Final = "default"  # the text of a RuleRef where the program's own default counts, at the line that takes it
 
 
@@ -32,7 +34,9 @@ class ClassRule:
     cold_after: timedelta | None
     expire_after: timedelta | None  # None: kept for ever
     expire_from: ExpireFrom
-    at: Mapping[str, RuleRef]  # "name", "warm_after", "cold_after", "expire_after", "expire_from"
+    at: Mapping[str, RuleRef]  # "name", "warm_after", "cold_after", "expire_after", "expire_from", ...
+    evict: bool = True  # under pressure the original of a stored copy may go before its time
+    expire_early: timedelta | None = None  # under pressure the only copy may go from this age on; None: never
 
     def after(self, tier: TierName) -> timedelta | None:
         """The age at which this class belongs in ``tier``; None when it never does."""
@@ -58,14 +62,50 @@ class MergeRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FillRule:
+    """Marks of a file system, as shares of it; None where policy has none. ``low`` is there where ``high`` is."""
+
+    high: float | None = None
+    low: float | None = None
+    reserve_bytes: int | None = None
+    at: Mapping[str, RuleRef] = field(default_factory=dict)  # "high", "low", "reserve"
+
+    def start_bytes(self, total_bytes: int) -> int:
+        """Relief starts above so many used bytes: min(high, capacity − reserve); what it has of them."""
+        marks = [round(total_bytes * self.high)] if self.high is not None else []
+        marks += [max(0, total_bytes - self.reserve_bytes)] if self.reserve_bytes is not None else []
+        return min(marks, default=total_bytes)
+
+    def stop_bytes(self, total_bytes: int) -> int:
+        """And stops at so many: low, but never above where it starts."""
+        start = self.start_bytes(total_bytes)
+        return start if self.low is None else min(start, round(total_bytes * self.low))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaRule:
+    """A team's allowance in one tier or in all. Over soft it is first in line, over hard it is relieved at once."""
+
+    soft_bytes: int | None = None
+    hard_bytes: int | None = None
+    at: Mapping[str, RuleRef] = field(default_factory=dict)  # "soft", "hard"
+
+    @property
+    def aim_bytes(self) -> int | None:
+        """Where relief of a team that is over hard stops."""
+        return self.hard_bytes if self.soft_bytes is None else self.soft_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TierRule:
-    """A warm or cold tier. Hot has no rule of its own yet: it is the sources."""
+    """A warm or cold tier. Hot is the sources; its marks are ``Policy.hot``."""
 
     name: TierName
     path: str
     zstd_level: int
     merge: MergeRule
     at: Mapping[str, RuleRef]
+    fill: FillRule | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +121,8 @@ class SourceRule:
     each_node: bool
     labels: Mapping[str, str]
     at: Mapping[str, RuleRef]
+    copy_after: timedelta | None = None  # a stored copy early, while the original stays
+    free_space: tuple[str, ...] = ()  # the program that knows how full it is; empty: the file system says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +132,7 @@ class TeamRule:
     classes: Mapping[str, ClassRule]
     contacts: tuple[str, ...] = ()
     at: RuleRef | None = None  # None: the team has no file and takes the platform's figures
+    quota: Mapping[str, QuotaRule] = field(default_factory=dict)  # by tier, and TOTAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +161,8 @@ class Policy:
     catalog_at: RuleRef | None = None
     timezone_at: RuleRef | None = None
     limits: Limits = Limits()
+    hot: FillRule | None = None  # of each file system under the sources
+    default_quota: Mapping[str, QuotaRule] = field(default_factory=dict)  # of teams without a file
 
     def team_of(self, name: str) -> str:
         """The team a folder name means: itself, or the team it is an alias of."""
@@ -126,6 +171,19 @@ class Policy:
     def is_listed(self, team: str) -> bool:
         """With no team listed at all, every folder is a team and none is unlisted."""
         return not self.teams or team in self.teams
+
+    def quota_of(self, team: str) -> Mapping[str, QuotaRule]:
+        """By tier, and TOTAL. Of a team that is not listed there is none: it is reported, and nothing is done."""
+        own = self.teams.get(team)
+        if own is not None:
+            return own.quota
+        return self.default_quota if self.is_listed(team) else {}
+
+    def fill_of(self, tier: TierName) -> FillRule | None:
+        """The marks of the file systems under a tier."""
+        if tier is TierName.HOT:
+            return self.hot
+        return self.tiers[tier].fill if tier in self.tiers else None
 
     def rule_for(self, team: str, class_name: str) -> ClassRule | None:
         """The figures for a team's class; None when policy no longer knows the class (then it is kept)."""

@@ -141,6 +141,21 @@ def _expire_from(text: str) -> ExpireFrom:
         ) from None
 
 
+def _flag(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise Wrong(f"{text!r} is neither true nor false", "write true or false")
+    return text == "true"
+
+
+def _program(value: object) -> str:
+    text = _text(value)
+    if "\0" in text:
+        raise Wrong(
+            "a word of a command has a zero byte", "write the program and its arguments, each a word of the list"
+        )
+    return text
+
+
 def _one_of(*words: str) -> Callable[[object], str]:
     def validate(value: object) -> str:
         text = _text(value)
@@ -159,7 +174,7 @@ _SIZE: Final = {
     "pattern": r"^\s*\d+(\.\d+)?\s*(B|[kKMGTP]B|[KMGTP]iB)\s*$",
     "examples": ["64MiB", "1GiB"],
 }
-_PERCENT: Final = {"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*%$", "examples": ["30%"]}
+_PERCENT: Final = {"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*%\s*$", "examples": ["80%"]}
 _LEVEL: Final = {"anyOf": [{"type": "integer", "minimum": 1, "maximum": 19}, {"type": "string", "pattern": r"^1?\d$"}]}
 
 _TEAM: Final = r"(?!\.)[^/\x00-\x1f\x7f{}*?]{1,255}"
@@ -181,7 +196,11 @@ Limit = Annotated[
     WithJsonSchema(_LIMIT),
 ]
 Size = Annotated[int, BeforeValidator(_parsed(parse_size, "write a size above 0, as 64MiB")), WithJsonSchema(_SIZE)]
-Percent = Annotated[float, BeforeValidator(_parsed(parse_percent, "write a share as 30%")), WithJsonSchema(_PERCENT)]
+Percent = Annotated[
+    float, BeforeValidator(_parsed(parse_percent, "write a share above 0% as 80%")), WithJsonSchema(_PERCENT)
+]
+Flag = Annotated[bool, BeforeValidator(_parsed(_flag, "write true or false")), WithJsonSchema({"type": "boolean"})]
+Word = Annotated[str, BeforeValidator(_program), WithJsonSchema({"type": "string", "minLength": 1})]
 Level = Annotated[int, BeforeValidator(_parsed(_level, "write 3 or 9")), WithJsonSchema(_LEVEL)]
 Days = Annotated[int, BeforeValidator(_parsed(_days, "write 1d or 7d")), WithJsonSchema(_DURATION)]
 TeamName = Annotated[
@@ -237,6 +256,7 @@ class Keys(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     not_yet: ClassVar[frozenset[str]] = frozenset()
+    others: ClassVar[type[Keys] | None] = None  # what reads the keys that have no field of their own
 
 
 class MergeKeys(Keys):
@@ -249,12 +269,20 @@ class MergeKeys(Keys):
     )
 
 
-class HotKeys(Keys):
-    not_yet = frozenset({"high", "low", "reserve"})
+class FillKeys(Keys):
+    """Where relief of a file system starts and stops, and what stays free for checkpoints."""
+
+    high: Percent | None = Field(default=None, description="relief starts above this share of the file system")
+    low: Percent | None = Field(default=None, description="and stops at this one; ten points below high if left out")
+    reserve: Size | None = Field(default=None, description="bytes kept free; relief starts when less is")
 
 
-class TierKeys(Keys):
-    not_yet = frozenset({"s3", "storage_class", "endpoint", "region", "kms_key", "high", "low", "reserve", "cost"})
+class HotKeys(FillKeys):
+    """Of each file system under the sources."""
+
+
+class TierKeys(FillKeys):
+    not_yet = frozenset({"s3", "storage_class", "endpoint", "region", "kms_key", "cost"})
 
     path: Text = Field(description="a directory; relative to the policies folder")
     zstd: Level | None = Field(default=None, description="compression level, 1 to 19")
@@ -267,8 +295,14 @@ class TiersKeys(Keys):
     cold: TierKeys | None = None
 
 
+class FreeSpaceKeys(Keys):
+    command: Annotated[list[Word], Field(min_length=1)] = Field(
+        description="program by its absolute path, and arguments; prints TOTAL FREE in bytes, then perhaps of inodes"
+    )
+
+
 class SourceKeys(Keys):
-    not_yet = frozenset({"each_node", "mounts", "copy_after", "free_space", "job_end", "evidence", "hooks"})
+    not_yet = frozenset({"each_node", "mounts", "job_end", "evidence", "hooks"})
 
     name: SourceName
     path: Text = Field(description="the tree that jobs write into; relative to the policies folder")
@@ -284,21 +318,37 @@ class SourceKeys(Keys):
         description="how long a stored original stays where writers cannot be seen",
         json_schema_extra={"default": "24h"},
     )
+    copy_after: Duration | None = Field(
+        default=None, description="age at which a stored copy is made early, while the original stays"
+    )
+    free_space: FreeSpaceKeys | None = Field(
+        default=None, description="asks a program where the file system's own figures do not say what is full"
+    )
     exclude: list[PathPattern] = Field(default=[], description="gitignore patterns of what is left alone")
     labels: dict[LabelName, LabelValue] = Field(
         default={}, description="labels of everything here that the path does not say"
     )
 
 
+class ExpireEarlyKeys(Keys):
+    keep_at_least: Limit = Field(
+        description="under pressure its only copy may go from this age on; never switches that off"
+    )
+
+
 class Figures(Keys):
     """What a class's retention is; every figure may be left out by a team."""
 
-    not_yet = frozenset({"keep_errors_as", "keep_metrics", "debug", "evict", "expire_early"})
+    not_yet = frozenset({"keep_errors_as", "keep_metrics", "debug"})
 
     warm_after: Limit = Field(default=None, description="age at which it goes to warm")
     cold_after: Limit = Field(default=None, description="age at which it goes to cold")
     expire_after: Limit = Field(default=None, description="age at which it is marked; never keeps it for ever")
     expire_from: From | None = Field(default=None, description="count from its own last write, or from its job's")
+    evict: Flag = Field(default=True, description="under pressure an original goes as soon as it has a stored copy")
+    expire_early: ExpireEarlyKeys | None = Field(
+        default=None, description="off unless said: what may expire before its time where a disk is full"
+    )
 
 
 class ClassKeys(Figures):
@@ -318,6 +368,44 @@ class BoundKeys(Keys):
     warm_after: tuple[Duration, Duration] | None = None
     cold_after: tuple[Duration, Duration] | None = None
     expire_after: tuple[Duration, Duration] | None = None
+
+
+class BoundsKeys(Keys):
+    """What a team may set: quotas by tier, and figures of each class."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    others = BoundKeys
+    __pydantic_extra__: dict[str, BoundKeys] = Field(init=False)
+
+    hot: Size | None = Field(default=None, description="the highest quota on hot that a team may set")
+    warm: Size | None = None
+    cold: Size | None = None
+    total: Size | None = None
+
+    @property
+    def classes(self) -> dict[str, BoundKeys]:
+        return self.__pydantic_extra__ or {}
+
+
+class QuotaKeys(Keys):
+    soft: Size | None = Field(default=None, description="over it the team is first in line when room is needed")
+    hard: Size | None = Field(default=None, description="over it relief starts whatever the fill, and an alarm stays")
+
+
+class QuotasKeys(Keys):
+    """Allocated bytes in hot, stored bytes in warm and cold, and all of them together."""
+
+    hot: QuotaKeys = QuotaKeys()
+    warm: QuotaKeys = QuotaKeys()
+    cold: QuotaKeys = QuotaKeys()
+    total: QuotaKeys = QuotaKeys()
+
+
+class TeamDefaultsKeys(Keys):
+    quota: QuotasKeys = QuotasKeys()
+    unlisted: Annotated[
+        str, BeforeValidator(_one_of("report")), WithJsonSchema({"type": "string", "const": "report"})
+    ] = Field(default="report", description="what is done about teams that the policy does not list")
 
 
 class LimitsKeys(Keys):
@@ -343,7 +431,7 @@ class ExpireKeys(Keys):
 class PlatformKeys(Keys):
     """platform.yaml"""
 
-    not_yet = frozenset({"team_defaults", "quota", "windows", "holds", "shippers", "group", "free_space", "debug"})
+    not_yet = frozenset({"quota", "windows", "holds", "shippers", "group", "free_space", "debug"})
 
     catalog: Text = Field(description="sqlite:////absolute/path.db, or sqlite:///path.db beside the policies")
     teams: list[TeamName] = Field(default=[], description="each has its file; left out, every folder is a team")
@@ -356,21 +444,23 @@ class PlatformKeys(Keys):
         WithJsonSchema({"type": "string", "const": "seed-1"}),
     ] = Field(default=None, description="seed-1: the classes error, eval and training")
     classes: list[ClassKeys] = Field(default=[], description="tried in order; the last has no match and takes the rest")
-    bounds: dict[str, BoundKeys] = Field(default={}, description="what a team may set, by class")
+    bounds: BoundsKeys = Field(default=BoundsKeys(), description="what a team may set: quotas, and figures by class")
+    team_defaults: TeamDefaultsKeys = Field(default=TeamDefaultsKeys(), description="of teams whose file does not say")
     expire: ExpireKeys = ExpireKeys()
 
 
-BOUNDS_NOT_YET: Final = frozenset({"hold", "hot", "warm", "cold", "total"})
+BOUNDS_NOT_YET: Final = frozenset({"hold"})
 
 
 class TeamKeys(Keys):
     """teams/NAME.yaml or team-NAME.yaml"""
 
-    not_yet = frozenset({"quota", "holds", "group", "team_defaults", "windows"})
+    not_yet = frozenset({"holds", "group", "team_defaults", "windows"})
 
     team: TeamName
     aliases: list[TeamName] = Field(default=[], description="other folders or namespaces that mean this team")
     contacts: list[Text] = []
+    quota: QuotasKeys = Field(default=QuotasKeys(), description="changes only the figures it gives")
     classes: list[TeamClassKeys] = Field(default=[], description="an entry changes only the figures it gives")
 
 

@@ -10,10 +10,16 @@ from lifecycle.catalog.places import Finding, Place
 from lifecycle.catalog.reclassifying import WaitingChange
 from lifecycle.catalog.reporting import CatalogCounters
 from lifecycle.errors import ExitCode
-from lifecycle.report.figures import Attention, RunLine
-from lifecycle.report.runs import EXIT_WORDS, count_of, describe_waiting
+from lifecycle.plan.pressure import Broken
+from lifecycle.report.figures import Attention, FileSystemForecast, RunLine
+from lifecycle.report.forecasts import format_days, format_growth
+from lifecycle.report.runs import EXIT_WORDS, count_of, describe_broken, describe_waiting
 from lifecycle.units import format_count, format_duration
 
+_SOON_DAYS: Final = 7.0  # a mark that will be met within a week is worth a line
+_URGENT_DAYS: Final = (
+    3.0  # so near to the reserve or the end somebody must act: relief does what it can at the high mark
+)
 _NO_GOOD_RUN: Final = timedelta(hours=48)  # a nightly run may fail once before a person is called
 
 
@@ -23,6 +29,8 @@ def find_attention(
     counted: CatalogCounters,
     waiting: Sequence[WaitingChange],
     policy_digest: str,
+    broken: Sequence[Broken] = (),
+    forecast: Sequence[FileSystemForecast] = (),
     *,
     last: RunLine | None,
     good: RunLine | None,
@@ -30,6 +38,8 @@ def find_attention(
 ) -> tuple[Attention, ...]:
     """The urgent ones first; otherwise in the order in which one would look."""
     lines = (
+        *map(_broken_attention, broken),
+        *_iter_forecast(forecast, broken),
         *_iter_attention(known, found, counted, last, good, now),
         *_iter_waiting(waiting, policy_digest),
     )
@@ -70,6 +80,28 @@ def _iter_waiting(waiting: Sequence[WaitingChange], policy_digest: str) -> Itera
     for change in waiting:
         hint = f'lifecycle policy accept {policy_digest[:6]} --reason "…"'
         yield Attention(is_urgent=False, subject="policy", text=describe_waiting(change), hint=hint)
+
+
+def _broken_attention(broken: Broken) -> Attention:
+    hint = f"lifecycle audit --team {broken.team} --section usage" if broken.team else "lifecycle forecast"
+    text = describe_broken(broken.text, broken.open_bytes)
+    return Attention(is_urgent=broken.is_alarm, subject=broken.subject, text=text, hint=hint)
+
+
+def _iter_forecast(forecast: Sequence[FileSystemForecast], broken: Sequence[Broken]) -> Iterator[Attention]:
+    """File systems that will be over a mark soon; those that are over have their line."""
+    over = {each.subject for each in broken if each.team is None}
+    for each in forecast:
+        marks = (("high mark", each.high), ("reserve", each.reserve), ("full", each.full))
+        near = [(name, days) for name, days in marks if days is not None and days.expected is not None]
+        soonest = min((days.expected for _, days in near if days.expected is not None), default=None)
+        if each.name in over or soonest is None or soonest > _SOON_DAYS:
+            continue
+        is_urgent = any(days.expected is not None and days.expected <= _URGENT_DAYS for _, days in near[1:])
+        growth = f": {format_growth(each.growth)} a day" if each.growth is not None else ""
+        text = ", ".join(f"{name} in {format_days(days)}" for name, days in near) + growth
+        hint = f"lifecycle forecast --tier {each.tiers[0]}"
+        yield Attention(is_urgent=is_urgent, subject=each.name, text=text, hint=hint)
 
 
 def _run_attention(last: RunLine | None, good: RunLine | None, now: datetime) -> Iterator[Attention]:

@@ -7,10 +7,11 @@ to the tiers, logical and stored bytes are separate columns, and nothing is coun
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 from typing import Final
 
 from lifecycle.catalog.places import Finding, Place, findings, places
@@ -31,7 +32,8 @@ from lifecycle.catalog.usage import UsageRow, usage_by
 from lifecycle.model import ActionKind, Kept, TierName, Usage
 from lifecycle.names import show_name
 from lifecycle.plan.plan import PlanTally
-from lifecycle.plan.planner import iter_batches
+from lifecycle.plan.relief import iter_plan
+from lifecycle.plan.source import CopyRule
 from lifecycle.policy.rules import Policy
 from lifecycle.report.attention import find_attention
 from lifecycle.report.evidence import make_pressure, make_retention
@@ -48,6 +50,7 @@ from lifecycle.report.figures import (
     TierUsage,
 )
 from lifecycle.report.plans import due_line
+from lifecycle.report.pressure import forecast_file_systems, gather_broken, pressure_of
 from lifecycle.report.screen import is_good
 from lifecycle.report.summaries import make_run_line, read_summary
 from lifecycle.scan.reclassify import unclassified_places
@@ -91,7 +94,8 @@ def gather_audit(catalog: Catalog, policy: Policy, *, now: datetime, only: Audit
     """The whole report but ``due``, which costs a plan."""
     facts = catalog.facts()
     with catalog.read(snapshot=True) as conn:
-        usage = [row for row in usage_by(conn, "team", "class_name", "tier", "day") if only.takes(row)]
+        every = usage_by(conn, "team", "class_name", "tier", "day")
+        usage = [row for row in every if only.takes(row)]
         counted = count_for_audit(conn)
         records = list_runs(conn, limit=_RUNS)
         problems = count_problems(conn, [record.id for record in records[:50]])
@@ -100,6 +104,8 @@ def gather_audit(catalog: Catalog, policy: Policy, *, now: datetime, only: Audit
         names = [] if only.is_everything else sorted({row.team or "" for row in usage})
         classes = [] if only.is_everything else sorted({row.class_name or "" for row in usage})
         archives = count_archives(conn, teams=names, classes=classes)
+    broken = gather_broken(catalog, policy)
+    forecast = forecast_file_systems(catalog, policy, every, now=now)
     runs = [make_run_line(record, problems.get(record.id, 0)) for record in records]
     tiers = tuple(_iter_tiers(usage, archives, space, policy, only))
     own_runs = [run for run in runs if run.command == "run"]
@@ -111,7 +117,9 @@ def gather_audit(catalog: Catalog, policy: Policy, *, now: datetime, only: Audit
         policy_digest=policy.digest,
         last_run=last,
         last_good_run=good,
-        attention=find_attention(known, found, counted, waiting, policy.digest, last=last, good=good, now=now),
+        attention=find_attention(
+            known, found, counted, waiting, policy.digest, broken, forecast, last=last, good=good, now=now
+        ),
         tiers=tiers,
         total=_total(tiers),
         counters=_counters(counted, found, usage, policy),
@@ -148,14 +156,22 @@ def gather_pressure(catalog: Catalog, report: AuditReport, *, only: AuditFilter 
 
 
 def gather_due(
-    catalog: Catalog, policy: Policy, *, host: str, now: datetime, only: AuditFilter = EVERYTHING
+    catalog: Catalog,
+    policy: Policy,
+    *,
+    host: str,
+    now: datetime,
+    only: AuditFilter = EVERYTHING,
+    copies: Mapping[int, CopyRule] = MappingProxyType({}),
 ) -> tuple[DueLine, ...]:
     """What the next run would do, from the last scan. Costs a plan."""
     from lifecycle.catalog.due import CatalogDue
 
     tally = PlanTally(policy, plan_id="", now=now)
     unclassified = unclassified_places(catalog, policy, host)
-    for item in iter_batches(CatalogDue(catalog), policy, now, unclassified=unclassified):
+    pressure = pressure_of(catalog, policy, now=now)
+    items = iter_plan(CatalogDue(catalog), policy, now, unclassified=unclassified, copies=copies, pressure=pressure)
+    for item in items:
         tier = item.tier if isinstance(item, Kept) else item.tier_from
         if only.takes(UsageRow(team=item.team, class_name=item.class_name, tier=tier, usage=Usage())):
             tally.add(item)
@@ -181,6 +197,8 @@ def _iter_tiers(
             objects=total.segments if tier is TierName.HOT else archives.get(tier, 0),
             total_bytes=fullest.total_bytes if fullest else None,
             free_bytes=fullest.free_bytes if fullest else None,
+            high=fill.high if (fill := policy.fill_of(tier)) is not None else None,
+            reserve_bytes=fill.reserve_bytes if fill is not None else None,
         )
 
 

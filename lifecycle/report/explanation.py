@@ -14,7 +14,8 @@ from lifecycle.report.past import PastStep
 from lifecycle.units import format_instant, format_left, format_size, from_ns
 
 _VERBS = {ActionKind.TRANSITION: "transition", ActionKind.MERGE: "merge", ActionKind.MARK: "mark",
-          ActionKind.UNMARK: "unmark", ActionKind.RELEASE: "release", ActionKind.PURGE: "purge"}  # fmt: skip
+          ActionKind.UNMARK: "unmark", ActionKind.RELEASE: "release", ActionKind.PURGE: "purge",
+          ActionKind.COPY: "copy"}  # fmt: skip
 
 
 def fold_explanation(found: Explanation, *, root: str, past: Iterable[PastStep], now: datetime) -> Iterator[Block]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from lifecycle.errors import ExitCode
 from lifecycle.model import ActionKind, Kept, PlannedBatch, TierName, Usage
+from lifecycle.plan.forecast import Days, Rate
 
 if TYPE_CHECKING:
     from lifecycle.catalog.reclassifying import WaitingChange
@@ -120,6 +121,8 @@ class TierUsage:
     objects: int  # files in hot, archives elsewhere
     total_bytes: int | None = None  # of the file system under it
     free_bytes: int | None = None
+    high: float | None = None  # the marks that policy has for it
+    reserve_bytes: int | None = None
 
     @property
     def fill(self) -> float | None:
@@ -127,6 +130,39 @@ class TierUsage:
         if not self.total_bytes or self.free_bytes is None:
             return None
         return 1 - self.free_bytes / self.total_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FillLine:
+    """A file system that policy has marks for, before and after; in a preview, as it is expected to be."""
+
+    name: str
+    total_bytes: int
+    used_before: int
+    used_after: int
+    high: float | None = None
+    reserve_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokenLine:
+    """A mark, a reserve or a quota that does not hold."""
+
+    subject: str
+    text: str
+    is_alarm: bool
+    team: str = ""
+    open_bytes: int = 0  # of it still written: relief cannot reach it
+    rule: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReliefLine:
+    """What a run did ahead of its time, by what it made room for."""
+
+    name: str
+    freed_bytes: int
+    given_up: str = ""  # why it ended before there was room enough
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +192,9 @@ class RunReport:
     phases: tuple[PhaseReport, ...] = ()  # in the order in which they ran
     before: tuple[TierUsage, ...] = ()
     after: tuple[TierUsage, ...] = ()
+    fills: tuple[FillLine, ...] = ()
+    relief: tuple[ReliefLine, ...] = ()
+    broken: tuple[BrokenLine, ...] = ()  # still, after all of it
     held_places: tuple[HeldPlace, ...] = ()
     stopped: str = ""  # why it ended early: "max-duration 30m reached", "SIGTERM"; empty when it did not
     left_segments: int = 0  # planned, not begun because of that
@@ -182,6 +221,8 @@ class PreviewReport:
     before: tuple[TierUsage, ...] = ()
     brakes: tuple[Brake, ...] = ()
     waiting: tuple[WaitingChange, ...] = ()  # changes of class that would keep shorter, not accepted yet
+    fills: tuple[FillLine, ...] = ()
+    broken: tuple[BrokenLine, ...] = ()  # what will still be broken when all of it is done
     place_roots: tuple[tuple[int, str, str], ...] = ()  # (place id, name, root) for showing members' paths
     problems: tuple[ProblemLine, ...] = ()  # what could not be looked at
     exit_code: ExitCode = ExitCode.DONE
@@ -406,6 +447,46 @@ class RetentionLine:
     past_segments: int  # whose own last write is past the retention: marked, of a job that still counts, or held back
     past_bytes: int
     rule: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSystemForecast:
+    """A file system: what is used, how it grows, days to each mark (None: not known, or no such mark)."""
+
+    name: str
+    tiers: tuple[TierName, ...]
+    total_bytes: int
+    used_bytes: int
+    growth: Rate | None  # bytes a day, net of what moves on
+    high_bytes: int | None = None  # used bytes at the mark
+    reserve_bytes: int | None = None
+    high: Days | None = None
+    reserve: Days | None = None
+    full: Days | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamForecast:
+    """A team in a tier, or in all of them (``total``)."""
+
+    team: str
+    tier: str
+    used_bytes: int
+    growth: Rate | None
+    soft_bytes: int | None = None
+    hard_bytes: int | None = None
+    soft: Days | None = None
+    hard: Days | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForecastReport:
+    at: datetime
+    runs: int  # whose samples it is made of
+    days: float  # that they cover
+    file_systems: tuple[FileSystemForecast, ...]
+    teams: tuple[TeamForecast, ...]
+    filtered_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

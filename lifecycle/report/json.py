@@ -26,6 +26,7 @@ SCAN_SCHEMA: Final = "lifecycle.scan/1"
 PLAN_SCHEMA: Final = "lifecycle.plan/1"
 POLICY_SCHEMA: Final = "lifecycle.policy/1"
 AUDIT_SCHEMA: Final = "lifecycle.audit/1"
+FORECAST_SCHEMA: Final = "lifecycle.forecast/1"
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
@@ -89,7 +90,8 @@ def render_plan(report: PreviewReport) -> str:
     """The plan's summary; its items are a document of their own."""
     facts = {
         "exit_code": int(report.exit_code), "out": report.out, "scanned_at": report.scanned_at, "scans": report.scans,
-        "clock_ahead": report.clock_ahead, "before": report.before, "plan": report.summary,
+        "clock_ahead": report.clock_ahead, "before": report.before, "fills": report.fills, "broken": report.broken,
+        "plan": report.summary,
     }  # fmt: skip
     return render_json(PLAN_SCHEMA, facts)
 

@@ -14,7 +14,15 @@ from lifecycle.plan.plan import PlanLine
 from lifecycle.plan.reasons import render_reason
 from lifecycle.report.blocks import Block, Cell, CellKind, Column, Line, Table, Tone
 from lifecycle.report.figures import DueLine, PreviewReport, ScanReport
-from lifecycle.report.runs import accept_hint, count_of, describe_special, describe_waiting, iter_problem_lines
+from lifecycle.report.runs import (
+    accept_hint,
+    count_of,
+    describe_special,
+    describe_waiting,
+    iter_broken_lines,
+    iter_fill_lines,
+    iter_problem_lines,
+)
 from lifecycle.units import format_count, format_duration, format_instant, format_size, from_ns
 
 _PLAN_COLUMNS: Final = (
@@ -43,6 +51,8 @@ def fold_preview(report: PreviewReport, *, now: datetime) -> Iterator[Block]:
     if summary.is_empty:
         yield Line(text="nothing is due", tone=Tone.GOOD)
     yield from _totals(report)
+    yield from iter_fill_lines(report.fills)
+    yield from iter_broken_lines(report.broken, "will still be broken")
     for brake in report.brakes:
         yield Line(text=f"brake: {describe_brake(brake)}", tone=Tone.WARNING)
     yield from iter_waiting_lines(report.waiting, summary.policy_digest)
@@ -117,7 +127,7 @@ def _totals(report: PreviewReport) -> Iterator[Line]:
     before = {usage.tier: usage.usage for usage in report.before}
     leaves: dict[TierName, int] = {}
     for line in report.summary.lines:
-        if line.tier_to is not line.tier_from and line.action != "mark":
+        if line.tier_to is not line.tier_from and line.action not in ("mark", "copy"):
             leaves[line.tier_from] = leaves.get(line.tier_from, 0) + line.stored_bytes
     segments = count_of(totals.segments, "segment")
     parts = [f"{count_of(totals.batches, 'batch', 'batches')}, {segments}, {format_size(totals.logical_bytes)}"]

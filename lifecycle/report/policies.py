@@ -11,11 +11,11 @@ from lifecycle.errors import NothingFound
 from lifecycle.model import Labels, RuleRef, TierName
 from lifecycle.names import show_name
 from lifecycle.policy.effective import PathExplanation, effective_policy, explain_path
-from lifecycle.policy.rules import ClassRule, Policy, SourceRule
+from lifecycle.policy.rules import ClassRule, FillRule, Policy, QuotaRule, SourceRule
 from lifecycle.report.blocks import Block, Cell, Column, Line, Table, Tone
 from lifecycle.report.figures import AcceptanceReport
 from lifecycle.report.runs import count_of, describe_waiting
-from lifecycle.units import format_limit, format_size
+from lifecycle.units import format_limit, format_size, format_size_limit
 
 
 def fold_checked(policy: Policy, directory: str) -> Iterator[Block]:
@@ -51,9 +51,13 @@ def fold_policy(policy: Policy) -> Iterator[Block]:
     yield Line(
         text=f"policy {policy.digest[:6]} · catalog {policy.catalog_url} · time zone {policy.timezone}", tone=Tone.HEAD
     )
+    quotas = table_of_quotas(policy)
     yield table_of_places(policy)
     yield Line(text="")
     yield table_of_classes(policy)
+    if any(quotas.rows):
+        yield Line(text="")
+        yield quotas
     grace = f" ({policy.grace_at})" if policy.grace_at else ""
     yield Line(text=f"purge {format_limit(policy.grace)} after the mark{grace}; until then everything is readable")
 
@@ -61,15 +65,44 @@ def fold_policy(policy: Policy) -> Iterator[Block]:
 def table_of_places(policy: Policy) -> Table:
     columns = tuple(Column(key=key) for key in ("tier", "name", "path", "details", "rule"))
     rows: list[tuple[Cell, ...]] = [_source_row(source) for source in policy.sources]
+    if policy.hot is not None:
+        rows.append(("hot", "*", "each file system under the sources", _marks(policy.hot), _any_at(policy.hot.at)))
     for tier in policy.tiers.values():
         merge = f"under {format_size(tier.merge.below_bytes)} into {format_size(tier.merge.target_bytes)}"
-        rows.append((tier.name.value, tier.name.value, tier.path, f"zstd {tier.zstd_level}, {merge}", _any_at(tier.at)))
+        marks = f"; {_marks(tier.fill)}" if tier.fill is not None else ""
+        details = f"zstd {tier.zstd_level}, {merge}{marks}"
+        rows.append((tier.name.value, tier.name.value, tier.path, details, _any_at(tier.at)))
     return Table(columns=columns, rows=rows)
+
+
+def _marks(fill: FillRule) -> str:
+    """``high 80%, low 70%, reserve 40TiB``."""
+    parts = [f"{name} {share * 100:.4g}%" for name, share in (("high", fill.high), ("low", fill.low)) if share]
+    return ", ".join([*parts, *([f"reserve {format_size_limit(fill.reserve_bytes)}"] if fill.reserve_bytes else [])])
+
+
+def table_of_quotas(policy: Policy) -> Table:
+    """One row a team and tier; ``*`` is every team whose file does not say."""
+    columns = tuple(Column(key=key) for key in ("team", "quota_of", "soft", "hard", "rule"))
+    rows = [_quota_row("*", scope, rule) for scope, rule in policy.default_quota.items()]
+    rows += [
+        _quota_row(team.name, scope, rule)
+        for team in policy.teams.values()
+        for scope, rule in team.quota.items()
+        if rule != policy.default_quota.get(scope)
+    ]
+    return Table(columns=columns, rows=rows)
+
+
+def _quota_row(team: str, scope: str, rule: QuotaRule) -> tuple[Cell, ...]:
+    soft, hard = ("" if size is None else format_size_limit(size) for size in (rule.soft_bytes, rule.hard_bytes))
+    return (team, scope, soft, hard, _any_at(rule.at))
 
 
 def _source_row(source: SourceRule) -> tuple[Cell, ...]:
     under = f"{source.under}/" if source.under else ""
     details = f"{under}[{', '.join(source.layouts)}], settled after {format_limit(source.settle)}"
+    details += f", copied after {format_limit(source.copy_after)}" if source.copy_after is not None else ""
     return ("hot", source.name, source.path, details, _any_at(source.at))
 
 

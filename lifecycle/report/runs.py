@@ -13,10 +13,13 @@ from lifecycle.errors import ExitCode
 from lifecycle.model import ActionKind
 from lifecycle.report.blocks import Block, Cell, CellKind, Column, Line, Table, Tone
 from lifecycle.report.figures import (
+    BrokenLine,
+    FillLine,
     HeldPlace,
     PhaseReport,
     ProblemLine,
     RecoveryReport,
+    ReliefLine,
     RunReport,
     ScanOnceReport,
     ScanReport,
@@ -64,6 +67,9 @@ def fold_run(report: RunReport) -> Iterator[Block]:
         yield Line(text="all that the plan lists was done already", tone=Tone.QUIET)
     if change := _usage_change(report):
         yield Line(text=change)
+    yield from iter_fill_lines(report.fills)
+    yield from (_relief_line(line) for line in report.relief)
+    yield from iter_broken_lines(report.broken, "still broken")
     yield from _held_lines(report.held_places)
     if report.stopped:
         left = (
@@ -190,12 +196,16 @@ def _done_words(phase: PhaseReport, done: str) -> str:
             sizes = f"{format_size(phase.logical_bytes)} → {format_size(phase.stored_bytes)}{share}"
             into = f" in {count_of(phase.archives, 'archive')}" if phase.archives else ""
             return f"{phase.tier_from} → {phase.tier_to}  {done} stored, verified, released: {sizes}{into}"
+        case ActionKind.COPY:
+            into = f" in {count_of(phase.archives, 'archive')}" if phase.archives else ""
+            sizes = f"{format_size(phase.logical_bytes)} → {format_size(phase.stored_bytes)}"
+            return f"{phase.tier_from} → {phase.tier_to}  {done} stored early, originals stay: {sizes}{into}"
         case ActionKind.MARK:
             return f"{done} in {phase.tier_from}, {format_size(phase.logical_bytes)}; still readable, can be undone"
         case ActionKind.UNMARK:
             return f"{done} in {phase.tier_from}, {format_size(phase.logical_bytes)}; no longer due"
         case ActionKind.RELEASE:
-            return f"{done} restored ones in {phase.tier_from}, stay over: {format_size(phase.freed_bytes)} freed"
+            return f"{done} originals out of {phase.tier_from}, stored before: {format_size(phase.freed_bytes)} freed"
         case ActionKind.PURGE:
             return f"{done} out of {phase.tier_from}, {format_size(phase.freed_bytes)} freed"
         case other:
@@ -223,6 +233,36 @@ def _tier_change(before: TierUsage | None, after: TierUsage) -> str:
     if before and before.fill is not None and after.fill is not None:
         text += f", {before.fill * 100:.1f} → {after.fill * 100:.1f} % full"
     return text
+
+
+def iter_fill_lines(fills: Sequence[FillLine]) -> Iterator[Line]:
+    """``hot 81.9 → 79.7 % (high 80 %), free 81.2 TiB (reserve 40 TiB)``."""
+    if fills:
+        yield Line(text=" · ".join(map(_describe_fill, fills)))
+
+
+def _describe_fill(fill: FillLine) -> str:
+    total = max(1, fill.total_bytes)
+    shares = f"{fill.used_before / total * 100:.1f} → {fill.used_after / total * 100:.1f} %"
+    high = f" (high {fill.high * 100:.4g} %)" if fill.high is not None else ""
+    free = f", free {format_size(fill.total_bytes - fill.used_after)}"
+    reserve = f" (reserve {format_size(fill.reserve_bytes)})" if fill.reserve_bytes is not None else ""
+    return f"{fill.name} {shares}{high}{free}{reserve}"
+
+
+def _relief_line(relief: ReliefLine) -> Line:
+    return Line(text=f"relief of {relief.name}: {format_size(relief.freed_bytes)} freed ahead of time")
+
+
+def iter_broken_lines(broken: Sequence[BrokenLine], word: str) -> Iterator[Line]:
+    """Alarms first; a soft quota is no alarm."""
+    for line in sorted(broken, key=lambda each: not each.is_alarm):
+        text = f"{word if line.is_alarm else 'over'}: {line.subject} {describe_broken(line.text, line.open_bytes)}"
+        yield Line(text=f"{text}  {line.rule}".rstrip(), tone=Tone.ALARM if line.is_alarm else Tone.WARNING)
+
+
+def describe_broken(text: str, open_bytes: int) -> str:
+    return f"{text}, {format_size(open_bytes)} of it open: relief cannot reach that" if open_bytes else text
 
 
 def _held_lines(held: Sequence[HeldPlace]) -> Iterator[Line]:

@@ -76,10 +76,14 @@ def _attention(report: AuditReport) -> Iterator[Line]:
 
 def table_of_tiers(report: AuditReport) -> Table:
     has_space = any(tier.fill is not None for tier in report.tiers)
+    has_high = any(tier.high is not None for tier in report.tiers)
+    has_reserve = any(tier.reserve_bytes is not None for tier in report.tiers)
     columns = (
         Column(key="tier"), _USAGE_COLUMNS[0], Column(key="objects", kind=CellKind.COUNT), *_USAGE_COLUMNS[1:],
         Column(key="fill", kind=CellKind.SHARE, in_text=has_space),
+        Column(key="high", kind=CellKind.SHARE, in_text=has_high),
         Column(key="free_bytes", title="FREE", kind=CellKind.SIZE, in_text=has_space),
+        Column(key="reserve_bytes", title="RESERVE", kind=CellKind.SIZE, in_text=has_reserve),
     )  # fmt: skip
     rows = [_tier_row(tier.tier.value, tier) for tier in report.tiers]
     if len(rows) > 1:
@@ -89,7 +93,7 @@ def table_of_tiers(report: AuditReport) -> Table:
 
 def _tier_row(name: str, tier: TierUsage) -> tuple[Cell, ...]:
     count, *sizes, ratio = _usage_cells(tier.usage, name)
-    return (name, count, tier.objects, *sizes, ratio, tier.fill, tier.free_bytes)
+    return (name, count, tier.objects, *sizes, ratio, tier.fill, tier.high, tier.free_bytes, tier.reserve_bytes)
 
 
 def _usage_cells(usage: Usage, tier: str) -> tuple[Cell, ...]:

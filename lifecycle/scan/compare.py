@@ -87,13 +87,27 @@ def may_be_put_back(entry: Entry, file: KnownFile) -> bool:
 def goes_on(file: KnownFile, look: Look) -> bool:
     """Whether the file under a known name is still the same segment: as it was, or only longer.
 
-    A segment with a stored copy does not grow: copy and original would differ. What was written since is a new one.
-    A file that turns out to be no text (it was empty when it was claimed) is none of ours any more.
+    A restored segment does not grow: copy and original would differ. What was written since is a new one. One whose
+    stored copy was made early does, and the copy is surplus then: the original has all of it, and more. A file that
+    turns out to be no text (it was empty when it was claimed) is none of ours any more.
     """
     if not look.kept_old or look.content is Content.BINARY:
         return False
     unchanged = (look.facts.st_size, look.facts.st_mtime_ns) == (file.size_bytes, file.mtime_ns)
-    return file.archive_id is None or unchanged
+    return file.archive_id is None or is_copied(file) or unchanged
+
+
+def is_copied(file: KnownFile) -> bool:
+    """Whether its stored copy was made early, while the original stayed; not one that a restore put there."""
+    return file.archive_id is not None and file.stay_until_ns is None
+
+
+def is_surplus(file: KnownFile, look: Look) -> bool:
+    """Whether a copy that was made early is no longer the original's: any touch counts, since the release reads
+    neither of them again."""
+    facts = look.facts
+    seen = (facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
+    return is_copied(file) and seen != (file.inode, file.size_bytes, file.mtime_ns, file.ctime_ns)
 
 
 def last_write_of(mtime_ns: int, now_ns: int, first_seen_ns: int) -> int | None:

@@ -110,10 +110,15 @@ class FolderUpdate:
         seen = self._sighting(entry, found, file.first_seen_ns)
         self._files += 1
         self._changes.page.changed.append((file, seen))
+        self._note_surplus(file, found)
         if (seen.size_bytes, seen.mtime_ns) != (file.size_bytes, file.mtime_ns):
             self._changes.counts.changed += 1
         if seen.original == Original.SETTLED != file.original:
             self._changes.counts.settled += 1
+
+    def _note_surplus(self, file: KnownFile, found: Look) -> None:
+        if compare.is_surplus(file, found):
+            self._changes.page.surplus.append(file)
 
     def _replace(self, file: KnownFile) -> None:
         self._changes.page.replaced.append(file)
@@ -166,10 +171,10 @@ class FolderUpdate:
     def _move(self, entry: Entry, file: KnownFile) -> bool:
         """Take a file over under its new name, once the look confirms it. False: it is another file, or foreign here.
 
-        Somebody who renames a log to a name that no layout claims wants it left alone. A segment with a stored copy
-        stays what it was; the renamed file is another segment.
+        Somebody who renames a log to a name that no layout claims wants it left alone. A restored segment stays what
+        it was; the renamed file is another segment. One whose copy was made early moves on without it.
         """
-        if file.archive_id is not None or not compare.may_be_moved(entry, file):
+        if (file.archive_id is not None and not compare.is_copied(file)) or not compare.may_be_moved(entry, file):
             return False
         claim = self._layout.claim(os.fsencode(entry[0]))
         found = self._look(entry, file) if claim is not None else None
@@ -177,6 +182,7 @@ class FolderUpdate:
             return False
         changes = self._changes
         changes.page.moved.append((file, self._sighting(entry, found, file.first_seen_ns), claim))
+        self._note_surplus(file, found)
         changes.page.taken_ids.add(file.id)
         changes.counts.renamed += 1
         self._files += 1

@@ -292,6 +292,7 @@ def upgrade() -> None:
         sa.Column("free_bytes", sa.BigInteger(), nullable=False),
         sa.Column("total_inodes", sa.BigInteger(), nullable=False),
         sa.Column("free_inodes", sa.BigInteger(), nullable=False),
+        sa.Column("file_system", sa.Text(), server_default="", nullable=False),
         sa.ForeignKeyConstraint(["place_id"], ["places.id"], name="fk_space_samples_place_id_places"),
         sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name="fk_space_samples_run_id_runs"),
         sa.PrimaryKeyConstraint("run_id", "place_id", name="pk_space_samples"),
@@ -307,6 +308,8 @@ def upgrade() -> None:
         sa.Column("segments", sa.BigInteger(), nullable=False),
         sa.Column("logical_bytes", sa.BigInteger(), nullable=False),
         sa.Column("stored_bytes", sa.BigInteger(), nullable=False),
+        sa.Column("freed_bytes", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("purged_bytes", sa.BigInteger(), server_default="0", nullable=False),
         sa.ForeignKeyConstraint(["class_id"], ["classes.id"], name="fk_usage_samples_class_id_classes"),
         sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name="fk_usage_samples_run_id_runs"),
         sa.ForeignKeyConstraint(["team_id"], ["teams.id"], name="fk_usage_samples_team_id_teams"),
@@ -439,6 +442,12 @@ def upgrade() -> None:
     )
     _create_partial_index("ix_segments_archive", "segments", ["archive_id"], "archive_id IS NOT NULL")
     _create_partial_index("ix_segments_companion", "segments", ["companion_of"], "companion_of IS NOT NULL")
+    _create_partial_index(
+        "ix_segments_copied",
+        "segments",
+        ["team_id", "class_id", "last_write_ns"],
+        "original = 'settled' AND archive_id IS NOT NULL AND stay_until_ns IS NULL",
+    )
     _create_partial_index(
         "ix_segments_due",
         "segments",

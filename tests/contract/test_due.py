@@ -48,6 +48,8 @@ def a_mixed_view() -> View:
     returned = replace(returned, original=Original.SETTLED, tier=TierName.HOT, stay_until_ns=NOON_NS - 1)
     written_archive, (written,) = an_archive_of(a_segment("8d"))
     written = replace(written, original=Original.OPEN, tier=TierName.HOT)
+    copied_archive, copied = an_archive_of(a_segment("3h"), a_segment("5h", marked="2h"), a_segment("2d"))
+    copied = tuple(replace(each, original=Original.SETTLED, tier=TierName.HOT) for each in copied)
     originals = [
         *(a_segment("2d") for _ in range(7)),
         *(a_segment(f"{days}d", team="nlp", job_id=4) for days in (1, 2, 8, 40)),
@@ -60,8 +62,8 @@ def a_mixed_view() -> View:
         a_segment("1h"),
     ]
     stored = [segment for _, members in made for segment in members]
-    archives = (*(archive for archive, _ in made), returned_archive, written_archive)
-    return View(_of_one_mind((*originals, *stored, returned, written)), archives, DIGEST)
+    archives = (*(archive for archive, _ in made), returned_archive, written_archive, copied_archive)
+    return View(_of_one_mind((*originals, *stored, *copied, returned, written)), archives, DIGEST)
 
 
 def _of_one_mind(segments: Sequence[Segment]) -> tuple[Segment, ...]:
@@ -175,6 +177,9 @@ def _answers(source: DueSource) -> dict[str, Any]:
         answers |= {
             f"{pair} settled": list(source.iter_settled(pair, after_ns=ago_ns("7d"), until_ns=ago_ns("24h"))),
             f"{pair} settled, all": list(source.iter_settled(pair, after_ns=None, until_ns=NOON_NS)),
+            f"{pair} copied": list(source.iter_copied(pair, after_ns=ago_ns("24h"), until_ns=NOON_NS)),
+            f"{pair} copied, all": list(source.iter_copied(pair, after_ns=None, until_ns=NOON_NS)),
+            f"{pair} members": _members(source, pair),
             f"{pair} archives": list(source.iter_archives(pair, TierName.WARM, until_ns=ago_ns("7d"))),
             f"{pair} expiring": list(_expiring(source, pair, None, originals=False)),
             f"{pair} expiring, originals": list(_expiring(source, pair, None, originals=True)),
@@ -184,6 +189,11 @@ def _answers(source: DueSource) -> dict[str, Any]:
             f"{pair} old usage": list(source.usage(pair, before_day=day_of_ns(ago_ns("8d")))),
         }
     return answers
+
+
+def _members(source: DueSource, pair: TeamClass) -> list[Any]:
+    archives = [archive.id for archive in source.iter_archives(pair, TierName.WARM, until_ns=NOON_NS)]
+    return list(source.iter_members(archives[::-1]))
 
 
 def _expiring(source: DueSource, pair: TeamClass, job_until_ns: int | None, *, originals: bool) -> Iterator[Any]:
@@ -214,6 +224,15 @@ def test_settled_originals_come_by_last_write_and_only_those_of_the_range(source
     assert len(found) == 7
     assert [c.id for c in found] == sorted(c.id for c in found)
     assert {c.original for c in found} == {"settled"}
+
+
+def test_copied_originals_come_by_last_write_and_no_restored_one_is_among_them(source: DueSource) -> None:
+    found = list(source.iter_copied(VISION, after_ns=None, until_ns=NOON_NS))
+    assert [(NOON_NS - (c.last_write_ns or 0)) // (3600 * 10**9) for c in found] == [48, 5, 3]
+    assert {(c.original, c.stay_until_ns) for c in found} == {("settled", None)}
+    (archive,) = {c.archive_id for c in found}
+    ((_, members),) = source.iter_members([archive or 0])
+    assert [m.id for m in members] == sorted(c.id for c in found)
 
 
 def test_a_range_excludes_its_lower_end_and_includes_its_upper_one(source: DueSource) -> None:
@@ -283,6 +302,7 @@ def test_every_read_of_segments_goes_through_an_index(catalog: Catalog) -> None:
         ("s.original = 'settled' AND s.archive_id IS NULL", "ix_segments_due"),
         ("s.tier IS NOT NULL AND s.last_write_ns IS NOT NULL", "ix_segments_live_age"),
         ("a.state = 'live'", "ix_archives_due"),
+        ("s.original = 'settled' AND s.archive_id IS NOT NULL AND s.stay_until_ns IS NULL", "ix_segments_copied"),
     ],
 )
 def test_the_ranges_use_the_index_made_for_them(catalog: Catalog, question: str, index: str) -> None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
 from lifecycle.report.figures import RunReport
-from tests.builders import a_class
+from tests.builders import a_class, a_quota
 from tests.crash.world import LARGE, World
 
 Readable = Counter[tuple[str, str]]
@@ -77,6 +78,35 @@ def _without_tiers(folder: Path) -> World:
     return World(folder, files=files, classes=(figures,), tiers=())
 
 
+# Over it is whoever has more than one small file; it is met when one is left.
+_ONE_FILE: Final = {"default_quota": {"hot": a_quota(soft="4KiB", hard="5KiB")}}
+
+
+def _over_quota(folder: Path) -> World:
+    """The same, and each team over its hard quota: what is marked goes before its grace is over."""
+    world = _without_tiers(folder)
+    world.policy_more = dict(_ONE_FILE)
+    return world
+
+
+def _may_expire_early(folder: Path) -> World:
+    world = _over_quota(folder)
+    early = timedelta(days=7)
+    figures = a_class("training", warm_after=None, cold_after=None, expire_after="30d", expire_early=early)
+    world.classes = (figures,)
+    return world
+
+
+def _copied_early(folder: Path) -> World:
+    files = (
+        ("vision/train-1/rank_0.log", "5h", 300),
+        ("vision/train-1/rank_1.log", "5h", 411),
+        ("vision/train-1/rank_3.log", "5h", LARGE),
+        ("nlp/train-2/rank_0.log", "5h", 278),
+    )
+    return World(folder, files=files, source={"copy_after": timedelta(hours=1)})
+
+
 def _with_a_young_one(folder: Path) -> World:
     files = (*World(folder).files[:4], ("nlp/train-2/rank_0.log", "3d", 278))
     return World(folder, files=files)
@@ -97,6 +127,10 @@ def _stored_and_marked(world: World) -> None:
 def _marked_in_place(world: World) -> None:
     world.run("2h")
     world.run("27h")  # a mark needs a day since first sight
+
+
+def _seen(world: World) -> None:
+    world.run("2h")
 
 
 def _restored(world: World) -> None:
@@ -124,6 +158,12 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
     ),
     "purge of originals": Scenario(
         make=_without_tiers, prepare=_marked_in_place, after="6d", kept=_young, does="purge"
+    ),
+    "purge ahead of time": Scenario(make=_over_quota, prepare=_marked_in_place, after="52h", kept=_young, does="purge"),
+    "expiration ahead of time": Scenario(make=_may_expire_early, prepare=_seen, after="27h", kept=_young, does="purge"),
+    "copies made early": Scenario(make=_copied_early, after="2h", kept=_all, does="copy"),
+    "release of what was copied": Scenario(
+        make=_copied_early, prepare=_all_warm, after="30h", kept=_all, does="release"
     ),
     "restore in place": Scenario(make=_world, prepare=_all_warm, after="3h", kept=_all, command="restore"),
     "release of restored originals": Scenario(

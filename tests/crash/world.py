@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -26,10 +26,12 @@ from lifecycle.catalog.store import create_catalog, open_catalog
 from lifecycle.catalog.usage import recount, rollups
 from lifecycle.clock import MovedClock
 from lifecycle.model import PlaceKind, Segment, Selector, TierName
+from lifecycle.plan.pressure import FileSystem
 from lifecycle.policy.rules import ClassRule, Policy, SourceRule
 from lifecycle.report.figures import RestoreReport, RunReport, Silence
 from lifecycle.restore import RestoreOptions, restore
 from lifecycle.run import RunOptions, run_once
+from lifecycle.scan.space import Ground, measure_space
 from lifecycle.tiers import open_tier
 from lifecycle.units import parse_duration
 from tests.builders import a_class, a_policy, a_source, a_tier
@@ -56,6 +58,8 @@ class World:
     tiers: tuple[TierName, ...] = (TierName.WARM, TierName.COLD)
     below: str = BELOW
     source: dict[str, Any] = field(default_factory=dict)
+    policy_more: dict[str, Any] = field(default_factory=dict)  # marks and quotas
+    measure: Callable[[Sequence[Ground]], tuple[FileSystem, ...]] = measure_space
     begun: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @property
@@ -78,6 +82,7 @@ class World:
                 for name in self.tiers
             ],
             catalog_url=self.url,
+            **self.policy_more,
         )
 
     # --- making ---------------------------------------------------------------------------------------------------
@@ -125,7 +130,8 @@ class World:
         """Opened with the clock ``after`` the beginning: "2h", "+40d"."""
         now = self.begun + (parse_duration(after) if after else timedelta(0))
         with open_catalog(self.url) as catalog:
-            yield App(policy=self.policy, catalog=catalog, clock=MovedClock(now), host="node-1")
+            clock = MovedClock(now)
+            yield App(policy=self.policy, catalog=catalog, clock=clock, host="node-1", measure=self.measure)
 
     def run(self, after: str, **options: Any) -> RunReport:
         with self.app(after) as app:

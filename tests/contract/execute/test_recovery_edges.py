@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -180,3 +181,21 @@ def test_after_a_crash_the_same_inode_is_no_proof_of_the_same_file(
     order = ReleaseOrder(batch_id=1, root=str(tmp_path), members=(stored,), park=False, after_crash=True)
     (refusal,) = run_release(order).refused
     assert refusal.trouble is trouble
+
+
+def test_a_copy_that_is_adopted_releases_no_original(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be the only copy of the one that went; of the others it is what it was to be: a copy beside them."""
+    files = ((NAME, "5h", 300), ("vision/train-1/rank_1.log", "5h", 411))
+    world = World(tmp_path / "world", files=files, source={"copy_after": timedelta(hours=1)}).make()
+    die(world, "2h", monkeypatch, "commit_packed")
+    (world.logs / NAME).unlink()
+    report = world.run("2h")
+    assert report.recovery.adopted == 1
+    assert (world.logs / files[1][0]).exists()
+    segments = world.segments()
+    assert {path: segment.original.value for path, segment in segments.items()} == {
+        NAME: "missing",
+        files[1][0]: "settled",
+    }
+    assert all(segment.archive_tier is TierName.WARM for segment in segments.values())
+    assert world.broken_books() == []

@@ -180,23 +180,87 @@ def test_the_same_files_copied_back_are_the_same_segments(tree: Tree) -> None:
     assert after.inode == os.stat(full).st_ino != before.inode
 
 
-def test_a_segment_with_a_stored_copy_that_is_written_again_becomes_two(tree: Tree) -> None:
-    tree.write("vis/job1/train.log", LINE * 30)
-    tree.scan()
+def _store(tree: Tree, *, restored: bool) -> None:
+    """All that is known gets a stored copy in warm, as a restore or ``copy_after`` leaves it beside the original."""
     tree.execute(
         "INSERT INTO archives (place_id, key, tier, team_id, class_id, day, gid, mode, form, size_bytes, raw_bytes, "
         "members, live_members, live_raw_bytes, newest_write_ns, oldest_write_ns, digest, manifest_digest, zstd_level, "
-        f"state, created_ns) SELECT {tree.place_id}, 'k', 'warm', team_id, class_id, day, 0, 0, 'tar', 9, 480, "
-        "1, 1, 480, 1, 1, x'00', x'00', 3, 'live', 1 FROM segments"
+        f"state, created_ns) SELECT {tree.place_id}, 'k', 'warm', team_id, class_id, day, 0, 0, 'tar', 9, size_bytes, "
+        "1, 1, size_bytes, 1, 1, x'00', x'00', 3, 'live', 1 FROM segments"
     )
-    tree.execute("UPDATE segments SET archive_id = 1, stored_bytes = 9, original = 'settled'")
+    stay = "1" if restored else "NULL"
+    tree.execute(f"UPDATE segments SET archive_id = 1, stored_bytes = 9, original = 'settled', stay_until_ns = {stay}")
     tree.execute("INSERT INTO rollups SELECT team_id, class_id, 'warm', day, 1, size_bytes, 9 FROM segments")
+
+
+def test_a_restored_segment_that_is_written_again_becomes_two(tree: Tree) -> None:
+    tree.write("vis/job1/train.log", LINE * 30)
+    tree.scan()
+    _store(tree, restored=True)
     tree.append("vis/job1/train.log")
     figures = tree.scan()
     assert (figures.new, figures.replaced) == (1, 1)
     old, new = tree.all_rows()
     assert (old.original, old.tier, old.archive_id) == ("replaced", "warm", 1)
     assert (new.original, new.tier, new.archive_id) == ("open", "hot", None)
+    tree.assert_sums_agree()
+
+
+def test_a_segment_that_was_copied_early_and_is_written_again_stays_one_without_its_copy(tree: Tree) -> None:
+    tree.write("vis/job1/train.log", LINE * 30)
+    tree.scan()
+    _store(tree, restored=False)
+    tree.append("vis/job1/train.log", b"step=31 loss=0.1\n")
+    figures = tree.scan()
+    assert (figures.new, figures.replaced, figures.changed) == (0, 0, 1)
+    [row] = tree.all_rows()
+    assert (row.original, row.tier, row.archive_id) == ("open", "hot", None)
+    assert tree.value("SELECT digest IS NULL AND stored_bytes = 0 FROM segments") == 1
+    assert tree.value("SELECT state FROM archives") == "superseded"
+    assert tree.value("SELECT live_members + live_raw_bytes FROM archives") == 0
+    assert tree.value("SELECT count(*) FROM events WHERE kind = 'surplus'") == 1
+    tree.assert_sums_agree()
+
+
+def test_a_copied_segment_that_rotates_goes_on_under_its_new_name_without_its_copy(tree: Tree) -> None:
+    tree.write("vis/job1/train.log", LINE * 30)
+    tree.scan()
+    _store(tree, restored=False)
+    os.rename(tree.root / "vis/job1/train.log", tree.root / "vis/job1/train.log.1")
+    tree.write("vis/job1/train.log", b"step=1 loss=9\n" * 5)
+    figures = tree.scan()
+    assert (figures.new, figures.renamed, figures.replaced) == (1, 1, 0)
+    rows = tree.rows()
+    assert {path: row.archive_id for path, row in rows.items()} == {
+        b"vis/job1/train.log": None,
+        b"vis/job1/train.log.1": None,
+    }
+    assert len(tree.all_rows()) == 2, "no content is there twice"
+    tree.assert_sums_agree()
+
+
+def test_a_copied_segment_that_is_rewritten_keeps_what_was_stored(tree: Tree) -> None:
+    tree.write("vis/job1/train.log", LINE * 30)
+    tree.scan()
+    _store(tree, restored=False)
+    tree.write("vis/job1/train.log", b"quite another run\n" * 40)
+    tree.scan()
+    old, new = tree.all_rows()
+    assert (old.original, old.tier, old.archive_id) == ("replaced", "warm", 1)
+    assert (new.tier, new.archive_id) == ("hot", None)
+    tree.assert_sums_agree()
+
+
+def test_a_copied_segment_that_nobody_touched_keeps_its_copy(tree: Tree) -> None:
+    tree.write("vis/job1/train.log", LINE * 30)
+    tree.scan()
+    _store(tree, restored=False)
+    tree.write("vis/job1/other.log")
+    tree.scan()
+    assert tree.rows()[b"vis/job1/train.log"].archive_id == 1
+    os.chmod(tree.root / "vis/job1/train.log", 0o600)  # nothing is known of what else changed with it
+    tree.scan()
+    assert tree.rows()[b"vis/job1/train.log"].archive_id is None
     tree.assert_sums_agree()
 
 

@@ -149,3 +149,16 @@ def test_a_damaged_archive_keeps_its_members_back() -> None:
 def test_what_is_gone_has_no_future_and_no_conditions() -> None:
     found = explained(a_segment("90d", tier=None))
     assert (found.next, found.then, found.nothing, found.conditions) == (None, (), None, ())
+
+
+def test_an_original_whose_copy_was_made_early_goes_when_it_would_have_moved() -> None:
+    archive, (stored,) = an_archive_of(a_segment("3h"))
+    beside = replace(stored, original=Original.SETTLED, tier=TierName.HOT)
+    assert steps_of(explained(beside, archive))[:2] == [
+        ("release", "warm", 21 / 24),
+        ("transition", "cold", 7 - 3 / 24),
+    ]
+    late = replace(beside, last_write_ns=ago_ns("30h"))
+    found = explained(late, archive)
+    assert found.next is not None and found.next.is_due
+    assert "copy was made early" in found.next.note

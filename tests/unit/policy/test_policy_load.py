@@ -332,15 +332,13 @@ def test_a_policy_needs_classes_a_catalog_and_sources(load: Loads) -> None:
 @pytest.mark.parametrize(
     ("text", "key"),
     [
-        *((SHORT + f"{key}: {{}}\n", key) for key in ("quota", "team_defaults", "windows", "holds")),
+        *((SHORT + f"{key}: {{}}\n", key) for key in ("quota", "windows", "holds")),
         (SHORT + "bounds: {hold: 400d}\n", "hold"),
-        (SHORT + "bounds: {total: 30TiB}\n", "total"),
-        (SHORT.replace("tiers: {", "tiers: {hot: {high: 80%}, "), "high"),
         (SHORT.replace("path: /backup/logs", 's3: "s3://b/p"'), "s3"),
-        *((with_source(f"{key}: x"), key) for key in ("each_node", "copy_after", "free_space")),
+        *((with_source(f"{key}: x"), key) for key in ("each_node", "job_end")),
         *(
             (with_class(f"{{name: a, match: [a], expire_after: 9d, {key}: x}}"), key)
-            for key in ("keep_errors_as", "keep_metrics", "debug", "evict", "expire_early")
+            for key in ("keep_errors_as", "keep_metrics", "debug")
         ),
     ],
 )
@@ -349,7 +347,7 @@ def test_a_key_whose_feature_comes_later_is_refused_with_these_words(load: Loads
     assert message.endswith(f"{key!r} is not yet there")
 
 
-@pytest.mark.parametrize("key", ["quota", "holds", "group"])
+@pytest.mark.parametrize("key", ["holds", "group"])
 def test_a_teams_key_whose_feature_comes_later_is_refused_too(load: Loads, key: str) -> None:
     found = refusals(load, SHORT + "teams: [a]\n", teams__a=f"team: a\n{key}: x\n")
     assert found == [f"teams/a.yaml:2: {key!r} is not yet there"]

@@ -9,21 +9,28 @@ from typing import Any
 
 from lifecycle.errors import ExitCode
 from lifecycle.model import ActionKind, Kept, PlannedBatch, ReasonCode, TierName, Usage
+from lifecycle.plan.forecast import Days, Rate
 from lifecycle.plan.plan import PlanTally
 from lifecycle.report.figures import (
     Attention,
     AuditReport,
+    BrokenLine,
     Counters,
+    FileSystemForecast,
+    FillLine,
     FolderLine,
+    ForecastReport,
     PhaseReport,
     PressureLine,
     PreviewReport,
     ProblemLine,
+    ReliefLine,
     RetentionLine,
     RunLine,
     RunReport,
     Saved,
     ScanReport,
+    TeamForecast,
     TeamUsage,
     TierUsage,
 )
@@ -123,6 +130,47 @@ def an_audit(**overrides: Any) -> AuditReport:
         ),
     )  # fmt: skip
     return replace(report, **overrides)
+
+
+FILL = FillLine(name="hot", total_bytes=400 * TIB, used_before=int(327.6 * TIB), used_after=int(318.8 * TIB), high=0.8,
+                reserve_bytes=40 * TIB)  # fmt: skip
+BROKEN = (
+    BrokenLine(subject="vision", text="3.20 TiB on hot, soft quota 3TiB", is_alarm=False, team="vision",
+               rule="teams/vision.yaml:5"),
+    BrokenLine(subject="nlp", text="2.30 TiB on hot, hard quota 2TiB", is_alarm=True, team="nlp",
+               open_bytes=int(2.1 * TIB), rule="platform.yaml:14"),
+)  # fmt: skip
+
+
+def a_run_under_pressure() -> RunReport:
+    early = a_move(action=ActionKind.RELEASE, segments=12, planned_segments=12, stored_bytes=0, archives=0, kept=0,
+                   logical_bytes=GIB, freed_bytes=GIB, planned_bytes=GIB)  # fmt: skip
+    relief = ReliefLine(name="hot", freed_bytes=GIB)
+    return a_run(
+        phases=(a_move(), early), fills=(FILL,), relief=(relief,), broken=BROKEN, exit_code=ExitCode.ATTENTION,
+        problems=(), problem_count=0,
+    )  # fmt: skip
+
+
+def a_forecast() -> ForecastReport:
+    def days(expected: float | None, earliest: float | None, latest: float | None) -> Days:
+        return Days(expected=expected, earliest=earliest, latest=latest)
+
+    growth = Rate(low=1.8 * TIB, expected=2.3 * TIB, high=3.0 * TIB, days=14)
+    hot = FileSystemForecast(
+        name="hot", tiers=(TierName.HOT,), total_bytes=400 * TIB, used_bytes=int(318.8 * TIB), growth=growth,
+        high_bytes=320 * TIB, reserve_bytes=40 * TIB, high=days(0.5, 0.4, 0.7), reserve=days(18, 14, 25),
+        full=days(35, 27, None),
+    )  # fmt: skip
+    cold = FileSystemForecast(
+        name="cold", tiers=(TierName.COLD,), total_bytes=900 * TIB, used_bytes=36 * TIB, growth=None
+    )  # fmt: skip
+    nlp = TeamForecast(
+        team="nlp", tier="hot", used_bytes=int(2.3 * TIB), growth=Rate(low=-GIB, expected=-GIB, high=-GIB, days=14),
+        soft_bytes=TIB, hard_bytes=4 * TIB, soft=days(0, 0, 0), hard=days(None, None, None),
+    )  # fmt: skip
+    vision = TeamForecast(team="vision", tier="total", used_bytes=9 * TIB, growth=None, hard_bytes=20 * TIB)
+    return ForecastReport(at=NOON, runs=14, days=13.9, file_systems=(hot, cold), teams=(nlp, vision))
 
 
 def a_preview(*items: PlannedBatch | Kept, **overrides: Any) -> PreviewReport:

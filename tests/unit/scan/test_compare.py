@@ -39,6 +39,8 @@ def entry(name: str = "a.log", inode: int = 7, size: int = 100, mtime: int = NOO
 class Facts:
     st_size: int = 100
     st_mtime_ns: int = NOON_NS
+    st_ino: int = 7
+    st_ctime_ns: int = NOON_NS
 
 
 def a_look(*, kept: bool = True, content: Content = Content.TEXT, size: int = 100, mtime: int = NOON_NS) -> Look:
@@ -129,11 +131,33 @@ def test_what_only_grew_goes_on() -> None:
     assert not compare.goes_on(known(), a_look(size=500, kept=False))
 
 
-def test_a_file_with_a_stored_copy_does_not_grow() -> None:
-    stored = known(archive_id=5)
+def test_a_restored_file_does_not_grow() -> None:
+    stored = known(archive_id=5, stay_until_ns=NOON_NS)
     assert compare.goes_on(stored, a_look())
     assert not compare.goes_on(stored, a_look(size=101))
     assert not compare.goes_on(stored, a_look(mtime=NOON_NS + 1))
+
+
+def test_a_file_whose_copy_was_made_early_grows_and_its_copy_is_surplus() -> None:
+    copied = known(archive_id=5)
+    assert compare.goes_on(copied, a_look(size=101))
+    assert compare.is_surplus(copied, a_look(size=101))
+    assert compare.is_surplus(copied, a_look(mtime=NOON_NS + 1))
+    assert not compare.goes_on(copied, a_look(size=500, kept=False))
+
+
+def test_a_copy_is_surplus_after_any_touch_and_only_then() -> None:
+    """The release reads neither again, so that also an edit with its time put back must count."""
+    copied, same = known(archive_id=5), a_look()
+    facts = same.facts
+    as_it_was = copied._replace(
+        inode=facts.st_ino, size_bytes=facts.st_size, mtime_ns=facts.st_mtime_ns, ctime_ns=facts.st_ctime_ns
+    )
+    assert not compare.is_surplus(as_it_was, same)
+    assert compare.is_surplus(as_it_was._replace(ctime_ns=facts.st_ctime_ns - 1), same)
+    assert compare.is_surplus(as_it_was._replace(inode=facts.st_ino + 1), same)
+    assert not compare.is_surplus(as_it_was._replace(archive_id=None, ctime_ns=1), same)
+    assert not compare.is_surplus(as_it_was._replace(stay_until_ns=NOON_NS, ctime_ns=1), same)
 
 
 def test_an_empty_file_that_became_a_picture_does_not_go_on() -> None:
