@@ -77,9 +77,9 @@ def _statvfs(root: str) -> _Space:
         found = os.statvfs(root)
     except OSError as error:
         return _Space(unknown=f"{root}: {error.strerror}")
-    return _Space(
-        found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize, found.f_files, found.f_favail
-    )  # fmt: skip
+    # As ``df`` has it: what is kept for root is neither used nor free, so that both agree on how full it is.
+    usable = found.f_blocks - found.f_bfree + found.f_bavail
+    return _Space(usable * found.f_frsize, found.f_bavail * found.f_frsize, found.f_files, found.f_favail)
 
 
 def run_command(command: Sequence[str], *, timeout: float = TIMEOUT_SECONDS) -> _Space:
