@@ -24,6 +24,7 @@ from lifecycle.plan.figures import FIRST_SIGHT, FIRST_SIGHT_NS, JOB_FACTOR, Figu
 from lifecycle.plan.reasons import make_reason, render_age, required_tier_of, until_ns
 from lifecycle.plan.source import Candidate
 from lifecycle.policy.rules import Policy
+from lifecycle.policy.waiting import awaited
 from lifecycle.units import duration_ns, format_limit, to_ns
 
 
@@ -289,6 +290,8 @@ class _View:
         if c.archive_id is None:
             is_met = c.original == Original.SETTLED
             yield Condition(name="quiet, no writer seen", is_met=is_met, current=c.original, required="settled")
+            if (waits := awaited(c.directory)) is not None:
+                yield Condition(name=waits.rule.name, is_met=is_met, current=c.original, required="settled")
         required, reached = required_tier_of(c, figures, self._now_ns), reached_tier(c)
         yield Condition(
             name="in the tier of its age",

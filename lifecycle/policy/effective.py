@@ -10,7 +10,7 @@ from types import MappingProxyType
 from lifecycle.model import Labels, RuleRef, TierName
 from lifecycle.policy.classes import LIMITS
 from lifecycle.policy.layouts import SourceLayouts
-from lifecycle.policy.rotation import is_never_claimed
+from lifecycle.policy.never import is_never_claimed
 from lifecycle.policy.rules import DEFAULT, ClassRule, FillRule, Policy, QuotaRule, SourceRule
 from lifecycle.policy.schema import NEVER
 from lifecycle.units import format_limit, format_size, format_size_limit
@@ -208,5 +208,5 @@ def _why_foreign(is_excluded: bool, path: bytes, source: SourceRule) -> str:
     if any(folder.startswith(b".") for folder in folders):
         return "below a hidden folder"
     if is_never_claimed(name):
-        return "a hidden or temporary name"
+        return "a name that no layout may take: hidden, half-written, a live buffer or a binary record"
     return f"no layout of source {source.name} claims it: {', '.join(source.layouts)}"

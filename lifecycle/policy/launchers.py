@@ -1,4 +1,4 @@
-"""Layouts of launchers: torchrun, DeepSpeed, one file a rank, Slurm.
+"""Layouts of launchers: torchrun, DeepSpeed, one file a rank (Paddle's workerlog.N included).
 
 Where a name gives only a *local* rank, the rank is that number and the label ``rank_scope=local`` says so.
 """
@@ -171,70 +171,5 @@ RANK_FILES: Final = Layout(
         Sample(path="crankshaft3.log", labels=None),
         Sample(path="rank_3.pt", labels=None),
         Sample(path="envlog.0", labels=None),
-    ),
-)
-
-
-# -- slurm ---------------------------------------------------------------------------------------------------------
-
-# slurm-%j, %x-%j, %x_%j, %j, %A_%a, %j.%s, with a host name behind
-_SLURM: Final = re.compile(
-    rb"(?P<job>(?:(?P<name>.+?)[-_.])??(?P<id>\d{1,10}))(?:_(?P<array>\d{1,7}))?"
-    rb"(?:\.(?P<step>\d{1,5}|batch|extern|interactive))?(?:[-_.](?P<node>[A-Za-z][A-Za-z0-9-]*\d))?\Z",
-    re.DOTALL,
-)
-_SLURM_EXTENSIONS: Final = (b".out", b".err")
-
-
-def _slurm_reader(known: Known) -> NameReader:
-    is_job_known, is_node_known = "job" in known, "node" in known
-
-    def read(name: bytes) -> NameRead | None:
-        if not name.endswith(_SLURM_EXTENSIONS):
-            return None
-        match = _SLURM.match(name[:-4])
-        if match is None:
-            return None
-        label, number, array, step, node = match.group("name", "id", "array", "step", "node")
-        if label != b"slurm" and len(number) < 3:
-            return None  # exp-1.out: a number, but not a job's
-        extra: tuple[tuple[str, bytes], ...] = ()
-        if array is not None:
-            extra = (("array", array),)
-        if step is not None:
-            extra = (*extra, ("step", step))
-        left = name
-        if node is not None and not is_node_known:
-            left = left[: match.start("node")] + left[match.end("node") :]
-        job = None
-        if is_job_known:
-            extra = (("slurm_job", number), *extra)
-        else:
-            job = number if label == b"slurm" else match["job"]
-            left = left[match.end("job") :]
-        stream = "stderr" if name.endswith(b".err") else ""  # .out has both unless --error was given
-        return NameRead(left, job=job, node=None if is_node_known else node, stream=stream, extra=extra)
-
-    return read
-
-
-def _enter_slurm(parts: Parts, known: Known) -> FolderRead | None:
-    return FolderRead(_slurm_reader(known), parts)
-
-
-SLURM: Final = Layout(
-    name="slurm",
-    says="slurm --output and --error: slurm-%j.out, %x-%j.err, %A_%a.out, %j.%s.out, %j-%N.out",
-    enter=_enter_slurm,
-    extra_labels=("slurm_job", "array", "step"),
-    samples=(
-        Sample(path="slurm-4711.out", labels="job=4711"),
-        Sample(path="grid_logs/eval-llama-4711.err", labels="job=eval-llama-4711 stream=stderr"),
-        Sample(path="slurm-4711_12.out.1.gz", labels="job=4711 array=12"),
-        Sample(path="4711.2.out", labels="job=4711 step=2"),
-        Sample(path="slurm-4711-gpu07.out", labels="job=4711 node=gpu07"),
-        Sample(path="exp-1.out", labels=None),
-        Sample(path="a.out", labels=None),
-        Sample(path="slurm-4711.pt", labels=None),
     ),
 )

@@ -16,11 +16,14 @@ from lifecycle.model import OUR_FOLDER, UNKNOWN_TEAM, Labels, RuleRef
 from lifecycle.names import show_name
 from lifecycle.policy.builtin import BUILT_IN
 from lifecycle.policy.match import STANDARD_LABELS, ClassMatcher, PathPatterns
-from lifecycle.policy.reading import FolderRead, Known, Layout, NameRead, Parts
-from lifecycle.policy.rotation import is_never_claimed, rotation_bases
+from lifecycle.policy.never import is_never_claimed
+from lifecycle.policy.reading import FolderRead, Known, Layout, NameRead, NameReader, Parts
+from lifecycle.policy.rotation import rotation_bases
 from lifecycle.policy.rules import Policy, SourceRule
 from lifecycle.policy.template import STREAMS, Template, parse_template
 
+# logrotate's olddir has no usual name; below one of these a rotation is read as if it lay beside its live file.
+_OLD_FOLDERS: Final = frozenset((b"old", b"olddir", b"oldlogs", b"rotated", b"archive", b"archived"))
 HOST: Final = "{host}"  # in a source's labels: the name of the host that scans
 
 
@@ -81,7 +84,7 @@ def _read_under(under: Template | None, parts: Parts) -> _Above:
 class DirectoryLayout:
     """One folder of a source. ``excluded``: the scan need not go in."""
 
-    __slots__ = ("_classes", "_directory", "_file_excludes", "_readers", "excluded")
+    __slots__ = ("_classes", "_directory", "_file_excludes", "_readers", "_readers_above", "excluded")
 
     def __init__(self, source: SourceLayouts, directory: bytes) -> None:
         parts: Parts = tuple(directory.split(b"/")) if directory else ()
@@ -89,33 +92,39 @@ class DirectoryLayout:
         self.excluded: bool = OUR_FOLDER in parts[:1] or (bool(parts) and _is_excluded(source.exclude, parts))
         self._file_excludes = source.exclude if source.exclude.touches_files else None
         self._classes = source.classes
-        self._readers: list[_Reader] = []
+        self._readers: list[tuple[NameReader, _Reader]] = []
+        self._readers_above: list[tuple[NameReader, _Reader]] = []  # of an olddir: those of the live files' folder
         if self.excluded or any(part.startswith(b".") for part in parts):
             return
         above = _read_under(source.under, parts)
         if not above.fits:
             return
-        known = frozenset(above.values) | frozenset(source.fixed)
-        for layout in source.layouts:
-            folder = layout.enter(above.parts, known)
-            if folder is not None:
-                self._readers.append(_Reader(layout.name, folder, above, source.fixed, source.team_of))
+        self._readers = _open_readers(source, above, above.parts)
+        if above.parts and above.parts[-1] in _OLD_FOLDERS:
+            self._readers_above = _open_readers(source, above, above.parts[:-1])
 
     def claim(self, name: bytes) -> Claim | None:
         """What a file of this name is; None when it is foreign, temporary or excluded."""
-        if not self._readers or is_never_claimed(name):
+        if not self._readers or not name or is_never_claimed(name):
             return None
         if self._file_excludes is not None and self._file_excludes.matches(_join(self._directory, name)):
             return None
         bases: tuple[bytes, ...] | None = None
-        for reader in self._readers:
-            read = reader.folder.read_name(name)
+        if self._readers_above:
+            bases = rotation_bases(name)
+            for read_name, reader in self._readers_above:
+                for base in bases:
+                    read = read_name(base)
+                    if read is not None:
+                        return self._make(reader, read, base)
+        for read_name, reader in self._readers:
+            read = read_name(name)
             if read is not None:
                 return self._make(reader, read, None)
             if bases is None:
                 bases = rotation_bases(name)
             for base in bases:
-                read = reader.folder.read_name(base)
+                read = read_name(base)
                 if read is not None:
                     return self._make(reader, read, base)
         return None
@@ -124,6 +133,17 @@ class DirectoryLayout:
         labels = reader.labels(read)
         choice = self._classes.choose(reader.left_prefix + read.left, labels)
         return Claim(labels, choice.class_name, choice.rule, reader.layout, base)
+
+
+def _open_readers(source: SourceLayouts, above: _Above, parts: Parts) -> list[tuple[NameReader, _Reader]]:
+    known = frozenset(above.values) | frozenset(source.fixed)
+    readers = []
+    for layout in source.layouts:
+        folder = layout.enter(parts, known)
+        if folder is not None:
+            reader = _Reader(layout.name, folder, above, source.fixed, source.team_of)
+            readers.append((folder.read_name, reader))
+    return readers
 
 
 def _is_excluded(exclude: PathPatterns, parts: Parts) -> bool:
@@ -153,7 +173,6 @@ class _Reader:
         "_stream",
         "_team",
         "_team_of",
-        "folder",
         "layout",
         "left_prefix",
     )
@@ -166,7 +185,7 @@ class _Reader:
         fixed: Mapping[str, str],
         team_of: Callable[[str], str],
     ) -> None:
-        self.layout, self.folder = layout, folder
+        self.layout = layout
         self.left_prefix: bytes = b"".join(part + b"/" for part in (*above.left, *folder.left))
         over = {label: _text(raw) for label, raw in above.values.items()}
         said = {**fixed, **over}

@@ -16,8 +16,10 @@ NOT_LOGS: Final = frozenset(
         b"manifest"
     ).split()
 )
+CHECKPOINT_FOLDER: Final = re.compile(rb"checkpoint-\d+\Z")
+# Of these folders only layouts that know them take anything: wandb's offline runs, MLflow's store, installed packages.
 _KEPT_FOLDER: Final = re.compile(
-    rb"(?:checkpoint-\d+|offline-run-\d{8}_\d{6}-.*|.*\.(?:egg|dist)-info|site-packages)\Z"
+    rb"(?:checkpoint-\d+|offline-run-\d{8}_\d{6}-.*|mlruns|.*\.(?:egg|dist)-info|site-packages)\Z", re.DOTALL
 )
 
 
@@ -35,7 +37,7 @@ def _enter_plain(parts: Parts, known: Known) -> FolderRead | None:
 
 PLAIN: Final = Layout(
     name="plain",
-    says="any *.log, *.out, *.err, *.txt or *.jsonl with text inside, and its rotations",
+    says="any *.log, *.out, *.err, *.txt, *.jsonl or *.ndjson with text inside, and its rotations",
     enter=_enter_plain,
     samples=(
         Sample(path="train.log", labels=""),
@@ -46,12 +48,15 @@ PLAIN: Final = Layout(
         Sample(path="run.stderr.log", labels="stream=stderr"),
         Sample(path="训练日志.txt", labels=""),
         Sample(path="metrics.jsonl", labels=""),
+        Sample(path="filebeat-20260312-1.ndjson", labels=""),
         Sample(path="model.pt", labels=None),
         Sample(path="global_step100/mp_rank_00_model_states.pt", labels=None),
         Sample(path="events.out.tfevents.1741774210.gpu-1.4711.0", labels=None),
         Sample(path="run-x7k2p.wandb", labels=None),
         Sample(path="last.ckpt", labels=None),
         Sample(path="checkpoint-500/notes.txt", labels=None),
+        Sample(path="mlruns/731/0a1b2c3d4e5f60718293a4b5c6d7e8f9/artifacts/notes.txt", labels=None),
+        Sample(path="wandb/offline-run-20260312_101010-x7k2p9ab/files/media/notes.txt", labels=None),
         Sample(path="tokenizer/merges.txt", labels=None),
         Sample(path="train.log.tmp", labels=None),
         Sample(path=".train.log.swp", labels=None),

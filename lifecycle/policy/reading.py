@@ -61,9 +61,10 @@ class Layout:
     enter: Callable[[Parts, Known], FolderRead | None]
     samples: tuple[Sample, ...]
     extra_labels: tuple[str, ...] = ()
+    is_default: bool = True  # False: only where a source names it
 
 
-TEXT_ENDINGS: Final = (b".log", b".out", b".err", b".txt", b".jsonl")
+TEXT_ENDINGS: Final = (b".log", b".out", b".err", b".txt", b".jsonl", b".ndjson")
 _STD: Final = re.compile(rb"(?<![A-Za-z])std(out|err)(?![A-Za-z])")
 LOCAL_RANK: Final = (("rank_scope", b"local"),)
 

@@ -1,4 +1,4 @@
-"""Endings that rotation and compression put on a log's name, and names that are nobody's finished log.
+"""Endings that rotation and compression put on a log's name.
 
 ``rank_3.log.1``, ``train.log-20260312.gz``, ``0.log.20260312-101010``, ``app.1.log.zst`` all belong to the set of
 the name without them. Whether ``workerlog.0`` is a rotation depends on the layout: layouts try a name as it is first.
@@ -10,28 +10,16 @@ import re
 from typing import Final
 
 _COMPRESSED: Final = (b".gz", b".xz", b".zst", b".bz2")
-# .1 to .9999 | -20260312, .20260312, with hour, -HHMMSS or -epoch | .2026-03-12, with _HH-MM-SS
+# .0 to .9999 | -20260312, .20260312, with hour, minute and second, -HHMMSS or -epoch | .2026-03-12, with _HH-MM-SS
 _STAMP: Final = (
-    rb"(?:[-.](?:19|20)\d{6}(?:\d{2}|-\d{2,10})?"
+    rb"(?:[-._](?:19|20)\d{6}(?:(?:\d{2}){1,3}|[-_T]\d{2,10})?"
     rb"|[-._](?:19|20)\d{2}-\d{2}-\d{2}(?:[T_-]\d{2}(?:[-:]?\d{2}){0,2})?)"
 )
 _NUMBERED: Final = re.compile(rb"(.+)\.\d{1,4}\Z", re.DOTALL)
 _STAMPED: Final = re.compile(rb"(.+?)" + _STAMP + rb"\Z", re.DOTALL)
-_INNER: Final = re.compile(rb"(.+?)(?:\.\d{1,3}|" + _STAMP + rb")(\.(?:log|out|err|txt|jsonl))\Z", re.DOTALL)
-_TEXT: Final = (b".log", b".out", b".err", b".txt", b".jsonl")
+_INNER: Final = re.compile(rb"(.+?)(?:\.\d{1,3}|" + _STAMP + rb")(\.(?:log|out|err|txt|jsonl|ndjson))\Z", re.DOTALL)
+_TEXT: Final = (b".log", b".out", b".err", b".txt", b".jsonl", b".ndjson")
 _DIGITS: Final = frozenset(b"0123456789")
-
-# Half-written by editors, copy tools, rotators and download tools.
-_TEMPORARY: Final = (b".tmp", b"~", b".swp", b".swo", b".part", b".partial", b".filepart", b".crdownload", b".lock")
-# fluentd's live buffers: the shipper still reads and appends to them.
-_LIVE_BUFFER: Final = re.compile(rb"buffer\.[bq]?[0-9a-f]{16,}\.log(?:\.meta)?\Z")
-
-
-def is_never_claimed(name: bytes) -> bool:
-    """Hidden and temporary names, and shippers' live buffers: no layout may claim them."""
-    if name.startswith(b".") or name.endswith(_TEMPORARY):
-        return True
-    return name.startswith(b"buffer.") and _LIVE_BUFFER.match(name) is not None
 
 
 def rotation_bases(name: bytes) -> tuple[bytes, ...]:

@@ -18,7 +18,7 @@ os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic.json_schema import models_json_schema
 
-from lifecycle.policy.builtin import DEFAULT_LAYOUTS, NOT_YET
+from lifecycle.policy.builtin import BUILT_IN, DEFAULT_LAYOUTS, NO_LAYOUT
 from lifecycle.policy.layouts import HOST, open_layout
 from lifecycle.policy.match import STANDARD_LABELS, check_path_pattern, check_pattern
 from lifecycle.policy.rules import ExpireFrom
@@ -95,15 +95,17 @@ def _days(text: str) -> int:
 
 
 def _layout(text: str) -> str:
-    if text in NOT_YET:
-        raise Wrong(f"layout {text!r} is not yet there", f"use one of {', '.join(DEFAULT_LAYOUTS)} or an own pattern")
-    if re.fullmatch(r"[a-z][a-z-]*", text) and text not in DEFAULT_LAYOUTS:
+    if text in NO_LAYOUT:
+        raise Wrong(f"there is no layout {text!r}", NO_LAYOUT[text])
+    if re.fullmatch(r"[a-z][a-z-]*", text) and text not in BUILT_IN:
+        near = find_near(text, BUILT_IN)
+        meant = f"did you mean {near}? " if near else ""
         raise Wrong(
             f"unknown layout {text!r}",
-            f"layouts are {', '.join(DEFAULT_LAYOUTS)}; an own pattern looks like {{node}}/rank_{{rank}}.log",
+            f"{meant}layouts are {', '.join(BUILT_IN)}; an own pattern looks like {{node}}/rank_{{rank}}.log",
         )
     open_layout(text)
-    if text not in DEFAULT_LAYOUTS:
+    if text not in BUILT_IN:
         _check_labels("the pattern", parse_template(text))
     return text
 
@@ -231,7 +233,7 @@ PathPattern = Annotated[
 LayoutText = Annotated[
     str,
     BeforeValidator(_parsed(_layout, "write a layout's name or a pattern as {node}/rank_{rank}.log")),
-    WithJsonSchema({"type": "string", "minLength": 1, "examples": [*DEFAULT_LAYOUTS, "{node}/rank_{rank}.log"]}),
+    WithJsonSchema({"type": "string", "minLength": 1, "examples": [*BUILT_IN, "{node}/rank_{rank}.log"]}),
 ]
 Under = Annotated[
     str,

@@ -18,7 +18,8 @@ SIZE: Final = "100M"
 KEPT: Final = 10
 _DEPTH: Final = 4  # folders between a job's and its files; logrotate's globs know no "any depth"
 _ENDINGS: Final = ("*.log", "*.out", "*.err")
-_OWN_ROTATION: Final = frozenset(("kubernetes", "docker", "ray"))  # a second rotator would fight with the first
+# A second rotator would fight with the first; MLflow's store is no log to cut.
+_OWN_ROTATION: Final = frozenset(("kubernetes", "docker", "ray", "fluentd", "filebeat", "vector", "mlflow"))
 _LABEL: Final = re.compile(r"\{[^{}]*\}")
 
 

@@ -46,6 +46,7 @@ class Changes:
     make_room: Callable[[], None]  # called between two files whose changes may be in different transactions
     found: Found
     overlap: Overlap  # for looks into files that have to wait
+    waits: Callable[[bytes], bool]  # whether a folder's files wait for something beside them, however quiet they are
     page: ScanPage = field(default_factory=ScanPage)
     counts: Counts = field(default_factory=Counts)
     problems: list[tuple[bytes, str]] = field(default_factory=list)
@@ -296,6 +297,8 @@ class FolderUpdate:
         """Quiet, as listed, with no other name, and nobody seen writing: only of these a writer was asked for."""
         facts = found.facts
         if not self._is_quiet(entry) or facts.st_nlink != 1 or not compare.is_as_listed(found, entry):
+            return False
+        if self._changes.waits(self._folder.path):
             return False
         return not self._changes.has_writer(found.written, facts.st_dev, facts.st_ino)
 

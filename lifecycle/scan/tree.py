@@ -27,6 +27,7 @@ from lifecycle.scan.evidence import OpenFiles
 from lifecycle.scan.folder import Changes, FolderUpdate
 from lifecycle.scan.handles import ThreadRoots
 from lifecycle.scan.sniff import ask_writer
+from lifecycle.scan.waiting import Waiting
 from lifecycle.scan.walk import Folder, Walk
 
 _PAGE_ROWS: Final = 8_000  # of one transaction: its commit costs some ms, its rows some MB
@@ -59,6 +60,7 @@ class TreeScan:
             make_room=self._make_room,
             found=walk.found,
             overlap=walk.overlap,
+            waits=Waiting(walk.root).holds,
         )
         self.counts = self._changes.counts
         self.problems = self._changes.problems
@@ -90,7 +92,8 @@ class TreeScan:
         self._writer.learn_ages(lambda mtime_ns, seen_ns: last_write_of(mtime_ns, changes.now_ns, seen_ns))
         quiet_since_ns = changes.now_ns - changes.settle_ns
         with ThreadRoots(self._walk.root) as roots, self._walk.overlap as overlap:
-            for page in scanning.pages_of_quiet_files(self._catalog, self._place.id, quiet_since_ns):
+            for quiet in scanning.pages_of_quiet_files(self._catalog, self._place.id, quiet_since_ns):
+                page = [file for file in quiet if not changes.waits(file.directory)]
                 found = zip(page, overlap.map(partial(self._settled_facts, roots), page), strict=True)
                 settled = [(file, facts.st_blocks * 512) for file, facts in found if facts is not None]
                 changes.counts.settled += self._writer.settle(settled)

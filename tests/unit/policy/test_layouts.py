@@ -55,7 +55,8 @@ def test_a_layout_reads_its_samples_as_it_says(name: str, sample: Sample) -> Non
 
 @pytest.mark.parametrize(("name", "sample"), EVERY_SAMPLE)
 def test_the_default_order_gives_each_layout_its_own_samples(name: str, sample: Sample) -> None:
-    found = claim(layouts(), sample.path)
+    """A layout that is no default stands in front of them, as a policy would name it."""
+    found = claim(layouts(*DEFAULT_LAYOUTS if name in DEFAULT_LAYOUTS else (name, *DEFAULT_LAYOUTS)), sample.path)
     if sample.labels is not None:
         assert found is not None
         assert (found.layout, words(found)) == (name, sample.labels)
@@ -122,6 +123,79 @@ def test_own_patterns_are_tried_in_order_and_anchored() -> None:
 def test_a_rotation_has_the_labels_of_its_set(name: str, base: bytes | None) -> None:
     found = claimed(layouts("{node}/rank_{rank}.log"), f"gpu-1/{name}")
     assert (found.labels.node, found.labels.rank, found.rotation_base) == ("gpu-1", 3, base)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "rank_3.log.0",  # start 0
+        "rank_3.log-20260312",  # dateext
+        "rank_3.log-2026031207",  # hourly
+        "rank_3.log_20260312",
+        "rank_3.log-202603120730.gz",
+        "rank_3.log.20260312T073000.zst",
+        "rank_3.log-2026-03-12.xz",
+        "rank_3.1.log.gz",  # extension .log, or addextension
+        "rank_3-2026031207.log",
+        "rank_3.log.20260312-101010.gz",  # kubelet
+        "rank_3.log.bz2",
+    ],
+)
+def test_every_form_of_logrotate_and_kubelet_is_a_rotation_of_its_log(name: str) -> None:
+    assert claimed(layouts("{node}/rank_{rank}.log"), f"gpu-1/{name}").rotation_base == b"rank_3.log"
+
+
+@pytest.mark.parametrize("folder", ["old", "olddir", "archive"])
+def test_a_rotation_in_an_olddir_is_read_as_beside_its_log(folder: str) -> None:
+    source = layouts("{node}/rank_{rank}.log", "plain", under="{team}/{job}")
+    found = claimed(source, f"v/j/gpu-1/{folder}/rank_3.log.2.gz")
+    assert (words(found), found.rotation_base) == ("team=v job=j node=gpu-1 rank=3", b"rank_3.log")
+    assert words(claim(source, f"v/j/gpu-1/{folder}/rank_3.log")) == "team=v job=j"  # no rotation: as in any folder
+    assert words(claim(source, f"v/j/gpu-1/{folder}er/rank_3.log.2.gz")) == "team=v job=j"
+
+
+def test_an_olddir_of_a_torchrun_rank_keeps_run_attempt_and_rank() -> None:
+    found = claimed(layouts(), "none_dvk8klk2/attempt_0/3/old/stderr.log.1")
+    assert words(found) == "job=none rank=3 stream=stderr attempt=0 run=none_dvk8klk2 rank_scope=local"
+
+
+def test_a_job_called_old_is_no_olddir() -> None:
+    found = claimed(layouts(under="{team}/{job}"), "v/old/rank_3.log.1")
+    assert (found.labels.job, found.labels.rank) == ("old", 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "labels"),
+    [
+        ("4711234.out", "job=4711234"),
+        ("bert-4711234.err", "job=bert-4711234 stream=stderr"),
+        ("4711234_7.out", "job=4711234 array=7"),
+    ],
+)
+def test_lsf_reads_the_forms_that_slurm_has_too(name: str, labels: str) -> None:
+    assert words(claim(layouts("lsf"), name)) == labels
+    assert ("lsf_job", "4711234") in claimed(layouts("lsf", under="{job}"), f"sft/{name}").labels.extra
+
+
+def test_the_node_comes_from_the_source_where_the_path_has_none() -> None:
+    source = layouts("ray", "rank-files", labels={"node": "{host}"}, host="gpu-9")
+    ray = claimed(source, "session_2026-03-12_10-10-10_123456_4711/logs/raylet.out")
+    assert ray.labels.node == "gpu-9"
+    assert claimed(source, "power/rank_3.txt").labels.node == "gpu-9"
+
+
+@pytest.mark.parametrize(
+    ("path", "class_name"),
+    [
+        ("mlruns/7/0a1b2c3d4e5f60718293a4b5c6d7e8f9/metrics/eval_loss", "training"),  # one run keeps together
+        ("mlruns/7/0a1b2c3d4e5f60718293a4b5c6d7e8f9/metrics/error/rate", "training"),
+        ("out/eval_results.json", "eval"),
+        ("outputs/2026-03-12/10-10-10/eval_llama.log", "eval"),
+        ("wandb/run-20260312_101010-eval_7/files/output.log", "training"),
+    ],
+)
+def test_what_a_layout_leaves_of_a_path_decides_the_class(path: str, class_name: str) -> None:
+    assert claimed(layouts("mlflow", *DEFAULT_LAYOUTS), path).class_name == class_name
 
 
 @pytest.mark.parametrize(

@@ -356,7 +356,7 @@ def test_a_teams_key_whose_feature_comes_later_is_refused_too(load: Loads, key: 
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("layout: [ray]", "layout: layout 'ray' is not yet there"),
+        ("layout: [tensorboard]", "layout: there is no layout 'tensorboard'"),
         ("layout: [plian]", "layout: unknown layout 'plian'"),
         ("layout: []", "layout: the list is empty"),
         ("layout: plain", "layout: a list is expected here"),

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from lifecycle.policy.builtin import BUILT_IN, NOT_YET
+from lifecycle.policy.builtin import BUILT_IN, NO_LAYOUT
 from lifecycle.policy.load import json_schema
 from lifecycle.policy.starter import policies_folder
 
@@ -19,5 +19,5 @@ def test_every_key_and_layout_is_described(word: str) -> None:
     assert re.search(rf"`{re.escape(word)}`", REFERENCE)
 
 
-def test_no_layout_is_both_there_and_not_yet_there() -> None:
-    assert not set(NOT_YET) & set(BUILT_IN)
+def test_no_name_is_both_a_layout_and_none() -> None:
+    assert not set(NO_LAYOUT) & set(BUILT_IN)

@@ -137,7 +137,7 @@ def test_the_starter_keeps_the_classes_of_folders(policy: Policy, folder: bytes)
     [
         (b"v/j/checkpoints/a.log", "excluded by source logs"),
         (b"v/j/.cache/a.log", "below a hidden folder"),
-        (b"v/j/a.log.tmp", "a hidden or temporary name"),
+        (b"v/j/a.log.tmp", "a name that no layout may take"),
         (b"v/j/model.pt", "no layout of source logs claims it: torchrun, kubernetes"),
     ],
 )

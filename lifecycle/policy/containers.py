@@ -1,4 +1,4 @@
-"""The layout of pod logs on a node: /var/log/pods, as kubelet writes and rotates them."""
+"""Layouts of container logs on a node: pods as kubelet writes and rotates them, and Docker's json-file driver."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from typing import Final
 
 from lifecycle.policy.reading import FolderRead, Known, Layout, NameRead, Parts, Sample
+
+# -- Kubernetes ----------------------------------------------------------------------------------------------------
 
 _POD: Final = re.compile(
     rb"([a-z0-9][a-z0-9-]{0,62})_([a-z0-9][a-z0-9.-]{0,252})_"
@@ -72,5 +74,40 @@ KUBERNETES: Final = Layout(
             labels="team=nlp job=sweep-20260312 attempt=0 pod=sweep-20260312-x7k2p container=main",
         ),
         Sample(path="vision/pytorch/0.log", labels=None),
+    ),
+)
+
+
+# -- Docker --------------------------------------------------------------------------------------------------------
+
+_CONTAINER: Final = re.compile(rb"[0-9a-f]{64}\Z")
+_SHORT_ID: Final = 12  # as docker ps shows it
+
+
+def _enter_docker(parts: Parts, known: Known) -> FolderRead | None:
+    if not parts or not _CONTAINER.match(parts[-1]):
+        return None
+    log, short = parts[-1] + b"-json.log", parts[-1][:_SHORT_ID]
+    read = NameRead(b"json.log")
+
+    def read_name(name: bytes) -> NameRead | None:
+        return read if name == log else None
+
+    job = None if "job" in known else short  # each container is a job of its own: nothing else is known of it
+    return FolderRead(read_name, parts[:-1], job=job, extra=(("container", short),))
+
+
+_ID: Final = 4 * "3f1c9a70b2d4e586"
+DOCKER: Final = Layout(
+    name="docker",
+    says="Docker json-file: containers/ID/ID-json.log and its rotations .1, .2.gz; the container is the job",
+    enter=_enter_docker,
+    extra_labels=("container",),
+    samples=(
+        Sample(path=f"containers/{_ID}/{_ID}-json.log", labels="job=3f1c9a70b2d4 container=3f1c9a70b2d4"),
+        Sample(path=f"{_ID}/{_ID}-json.log.1", labels="job=3f1c9a70b2d4 container=3f1c9a70b2d4"),
+        Sample(path=f"containers/{_ID}/{_ID}-json.log.2.gz", labels="job=3f1c9a70b2d4 container=3f1c9a70b2d4"),
+        Sample(path=f"containers/{_ID}/config.v2.json", labels=None),
+        Sample(path=f"containers/{_ID}/hostname", labels=None),
     ),
 )
