@@ -37,10 +37,11 @@ def accepted_removals(conn: Connection, policy_digest: str) -> dict[TeamClass, U
 def retentions(conn: Connection) -> dict[TeamClass, Retention]:
     """What each team and class was last cleaned by; those that were never cleaned are not in it."""
     sql = (
-        "SELECT t.name, c.name, r.expire_ns, r.by_job FROM retentions r"
+        "SELECT t.name, c.name, r.expire_ns, r.by_job, r.early_ns FROM retentions r"
         " JOIN teams t ON t.id = r.team_id JOIN classes c ON c.id = r.class_id"
     )
-    return {TeamClass(row[0], row[1]): Retention(row[2], bool(row[3])) for row in conn.exec_driver_sql(sql).fetchall()}
+    rows = conn.exec_driver_sql(sql).fetchall()
+    return {TeamClass(row[0], row[1]): Retention(row[2], bool(row[3]), row[4]) for row in rows}
 
 
 def record_retentions(
@@ -57,8 +58,8 @@ def record_retentions(
         rows = []
         for pair, it in changed.items():
             ids = intern.team(conn, pair.team), intern.class_(conn, pair.class_name)
-            rows.append((*ids, it.expire_ns, int(it.by_job), policy_digest, now_ns))
-        columns = ("expire_ns", "by_job", "policy_digest", "since_ns")
+            rows.append((*ids, it.expire_ns, int(it.by_job), it.early_ns, policy_digest, now_ns))
+        columns = ("expire_ns", "by_job", "early_ns", "policy_digest", "since_ns")
         upsert_rows(conn, "retentions", ("team_id", "class_id"), columns, rows)
 
 

@@ -32,7 +32,7 @@ from lifecycle.units import to_ns
 if TYPE_CHECKING:
     from lifecycle.catalog.lease import Lease
 
-SCHEMA_REVISION: Final = "0001"  # head of migrations/; a test compares. Revisions are numbers, so that newer is known
+SCHEMA_REVISION: Final = "0002"  # head of migrations/; a test compares. Revisions are numbers, so that newer is known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -390,6 +390,7 @@ retentions = Table(
     Column("class_id", _Id, ForeignKey("classes.id"), primary_key=True, autoincrement=False),
     Column("expire_ns", BigInteger),  # NULL: for ever
     Column("by_job", Integer, nullable=False),
+    Column("early_ns", BigInteger),  # from this age on the only copy may go where room is needed; NULL: never
     Column("policy_digest", Text, nullable=False),
     Column("since_ns", BigInteger, nullable=False),
 )  # fmt: skip

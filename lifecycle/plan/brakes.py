@@ -6,7 +6,8 @@ Transitions are never braked, nor other teams' cleaning (promise 7).
 What counts is what is *newly* past its retention: past the present figures, and not past those in force so far. A log
 that grew old under an unchanged policy never counts, however many do. Worked example: eval keeps 7d instead of 30d from
 tonight; of nlp's eval logs 31,000 are between 7 and 30 days old, 41 % of the team's bytes. 30 % are allowed: a brake.
-A team with nothing in force was never cleaned here: all that is past its retention is new.
+A team with nothing in force was never cleaned here: all that is past its retention is new. A class that may
+``expire_early`` counts from that age on: what may go only where room is needed may go, too.
 
 In a small team one job is half of everything, so that shares count only above a floor.
 """
@@ -37,6 +38,7 @@ class Newly:
     class_name: str
     usage: Usage
     is_first: bool  # nothing was in force
+    is_early: bool = False  # among them those that would go only where room is needed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,7 @@ class Brake:
     usage: Usage
     is_first: bool
     why: str
+    is_early: bool = False
 
     @property
     def pairs(self) -> frozenset[TeamClass]:
@@ -82,11 +85,14 @@ def iter_newly(
             continue
         usage = _sum(
             candidate.size_bytes
-            for candidate in _expired(source, pair, figures, now_ns)
-            if former is None or not _was_expired(candidate, former, now_ns)
+            for candidate in _removable(source, pair, figures, now_ns)
+            if former is None or not _is_past(former, candidate, now_ns)
         )
         if usage.segments:
-            yield Newly(team=pair.team, class_name=pair.class_name, usage=usage, is_first=former is None)
+            yield Newly(
+                team=pair.team, class_name=pair.class_name, usage=usage, is_first=former is None,
+                is_early=figures.retention.early_ns is not None,
+            )  # fmt: skip
 
 
 def present_figures(pairs: Collection[TeamClass], policy: Policy) -> dict[TeamClass, Retention]:
@@ -114,9 +120,8 @@ def _brake_of(
         if share > limits.share_of_team:
             why = f"{share:.0%} of what {team} has, {limits.share_of_team:.0%} are allowed at once"
             classes = tuple(item.class_name for item in waiting)
-            return Brake(
-                team=team, classes=classes, usage=sums, is_first=all(item.is_first for item in waiting), why=why
-            )
+            is_first, is_early = all(item.is_first for item in waiting), any(item.is_early for item in waiting)
+            return Brake(team=team, classes=classes, usage=sums, is_first=is_first, why=why, is_early=is_early)
     if due is not None and limits.size_bytes is not None and due.logical_bytes > limits.size_bytes:
         pairs = [pair for pair in source.pairs() if pair.team == team]
         if any(pair not in accepted for pair in pairs):
@@ -160,8 +165,26 @@ def _expired(source: DueSource, pair: TeamClass, figures: Figures, now_ns: int) 
             yield candidate
 
 
-def _was_expired(candidate: Candidate, former: Retention, now_ns: int) -> bool:
-    end_ns = former.end_ns(candidate.last_write_ns or 0, candidate.job_last_write_ns)
+def _removable(source: DueSource, pair: TeamClass, figures: Figures, now_ns: int) -> Iterator[Candidate]:
+    """Unmarked ones past their retention, and those that may go sooner where room is needed."""
+    early_ns = figures.retention.early_ns
+    if early_ns is None:
+        yield from _expired(source, pair, figures, now_ns)
+        return
+    ages = [early_ns] if figures.expire_ns is None else [early_ns, figures.longest_retention_ns]
+    candidates = source.iter_expiring(
+        pair,
+        write_until_ns=now_ns - min(ages),
+        job_until_ns=now_ns - figures.expire_ns if figures.by_job and figures.expire_ns is not None else None,
+        with_originals=True,
+    )
+    for candidate in candidates:
+        if candidate.last_write_ns is not None and _is_past(figures.retention, candidate, now_ns):
+            yield candidate
+
+
+def _is_past(retention: Retention, candidate: Candidate, now_ns: int) -> bool:
+    end_ns = retention.removable_ns(candidate.last_write_ns or 0, candidate.job_last_write_ns)
     return end_ns is not None and end_ns <= now_ns
 
 
@@ -190,4 +213,5 @@ def describe_brake(brake: Brake) -> str:
     """``vision: 1,904 segments (61.0 GiB) of training are past retention for the first time and not marked: …``."""
     since = "for the first time here" if brake.is_first else "only since policy changed"
     size = f"{format_count(brake.usage.segments)} segments ({format_size(brake.usage.logical_bytes)})"
-    return f"{brake.team}: {size} of {', '.join(brake.classes)} are past retention {since} and not marked: {brake.why}"
+    past = "past retention, or old enough to expire early," if brake.is_early else "past retention"
+    return f"{brake.team}: {size} of {', '.join(brake.classes)} are {past} {since} and not marked: {brake.why}"

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from lifecycle.model import ReasonCode, RuleRef, TierName
-from lifecycle.policy.rules import ClassRule, ExpireFrom, Policy
+from lifecycle.policy.rules import ERROR_CLASS, ClassRule, ExpireFrom, Policy
 from lifecycle.units import duration_ns
 
 JOB_FACTOR: Final = 3  # expire_from: job never keeps longer than this many times expire_after
@@ -20,10 +20,14 @@ FIRST_SIGHT_NS: Final = duration_ns(FIRST_SIGHT)
 
 
 class Retention(NamedTuple):
-    """How long a class keeps, and from where it counts. ``expire_ns`` None: for ever."""
+    """How long a class keeps, and from where it counts. ``expire_ns`` None: for ever.
+
+    ``early_ns``: the age from which the only copy may go where room is needed (``expire_early``); None: never.
+    """
 
     expire_ns: int | None
     by_job: bool
+    early_ns: int | None = None
 
     def end_ns(self, last_write_ns: int, job_last_write_ns: int) -> int | None:
         """When the segment may be marked; None: never.
@@ -38,15 +42,27 @@ class Retention(NamedTuple):
         job_end = max(last_write_ns, job_last_write_ns) + self.expire_ns
         return min(job_end, last_write_ns + JOB_FACTOR * self.expire_ns)
 
+    def removable_ns(self, last_write_ns: int, job_last_write_ns: int) -> int | None:
+        """When the segment may go at the earliest: marked at its end, or sooner where room is needed. None: never."""
+        end_ns = self.end_ns(last_write_ns, job_last_write_ns)
+        if self.early_ns is None:
+            return end_ns
+        early_ns = last_write_ns + self.early_ns
+        return early_ns if end_ns is None else min(end_ns, early_ns)
+
     def keeps_as_long_as(self, other: Retention) -> bool:
         """Whether no segment can become removable earlier by this than by ``other``. 30d from the job is longer than
-        30d from the write, and may be as long as 90d."""
-        if self.expire_ns is None:
+        30d from the write, and may be as long as 90d; 30d of which 16 are given up under pressure is shorter."""
+        if self.expire_ns is not None:
+            factor = JOB_FACTOR if other.by_job and not self.by_job else 1
+            if other.expire_ns is None or self.expire_ns < factor * other.expire_ns:
+                return False
+        if self.early_ns is None:
             return True
-        if other.expire_ns is None:
-            return False
-        factor = JOB_FACTOR if other.by_job and not self.by_job else 1
-        return self.expire_ns >= factor * other.expire_ns
+        ends = [other.early_ns] if other.early_ns is not None else []
+        if other.expire_ns is not None:
+            ends.append(other.expire_ns * (JOB_FACTOR if other.by_job else 1))
+        return bool(ends) and self.early_ns >= min(ends)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +108,8 @@ class Figures:
 
     @property
     def retention(self) -> Retention:
-        return Retention(self.expire_ns, self.by_job)
+        early_ns = None if self.rule.name == ERROR_CLASS else self.keep_at_least_ns
+        return Retention(self.expire_ns, self.by_job, early_ns)
 
     def retention_end_ns(self, last_write_ns: int, job_last_write_ns: int) -> int | None:
         """When the segment may be marked; None: never."""

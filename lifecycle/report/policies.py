@@ -42,7 +42,8 @@ def fold_acceptance(done: AcceptanceReport) -> Iterator[Block]:
     for newly in done.removals:
         usage = f"{count_of(newly.usage.segments, 'segment')} ({format_size(newly.usage.logical_bytes)})"
         since = "for the first time here" if newly.is_first else "since policy changed"
-        yield Line(text=f"{newly.team}: {usage} of class {newly.class_name}, past retention {since}")
+        past = "past retention or old enough to expire early" if newly.is_early else "past retention"
+        yield Line(text=f"{newly.team}: {usage} of class {newly.class_name}, {past} {since}")
     yield Line(text=f"accepted by {done.accepted_by}: {done.reason}; the next run carries it out", tone=Tone.GOOD)
 
 

@@ -83,3 +83,20 @@ def test_nothing_waits_where_nothing_is_braked(site: Site) -> None:
     site("run", "--now", "+2h")
     digest = json.loads(site("policy", "show", "--json"))["digest"]
     assert "nothing waits to be accepted" in site("policy", "accept", digest[:6], "--reason", "tidy")
+
+
+def test_a_class_that_may_expire_early_from_tonight_on_waits_as_a_shorter_retention_does(site: Site) -> None:
+    write(site, "vision", MANY, days=20)
+    write(site, "vision", MANY, days=1.5, job="young")
+    site("init", "--source", "logs", "--tiers", "tiers", "--rehearsal")
+    site("run", "--now", "+2h")
+    site("run", "--now", "+26h")
+    site.edit_policy("expire_after: 30d", "expire_after: 30d\n    expire_early: {keep_at_least: 10d}")
+    braked = site("run", "--now", "+27h", code=4)
+    assert f"vision: {MANY} segments" in braked and "old enough to expire early, only since policy changed" in braked
+    digest = re.search(r"policy accept (\w{6})", braked)
+    assert digest is not None
+    said = site("policy", "accept", digest[1], "--reason", "MR 215")
+    assert f"{MANY} segments" in said and "past retention or old enough to expire early" in said
+    site("run", "--now", "+28h")
+    site("run", "--now", "+29h")  # in force since the last run, and no news

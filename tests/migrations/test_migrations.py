@@ -14,7 +14,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine
 
@@ -33,6 +35,7 @@ from lifecycle.catalog.upgrade import (
 from lifecycle.errors import Damaged, LeaseHeld, SchemaVersionError, UsageError
 from tests.builders import NOON
 
+NEXT_REVISION = f"{int(SCHEMA_REVISION) + 1:04d}"
 # What a later release may have to do: rebuild a parent table (B19), and fill a new column.
 NEXT = """
 from __future__ import annotations
@@ -51,7 +54,7 @@ def next_release(folder: Path, more: str = "pass") -> Path:
     """The migrations with one more revision than this program has."""
     scripts = folder / "scripts"
     shutil.copytree(migrations_folder(), scripts, ignore=shutil.ignore_patterns("__pycache__"))
-    number = int(SCHEMA_REVISION) + 1
+    number = int(NEXT_REVISION)
     (scripts / "versions" / f"{number:04d}_next.py").write_text(
         NEXT.format(number=number, before=number - 1, more=more)
     )
@@ -78,7 +81,7 @@ def path(filled: Path, tmp_path: Path) -> Iterator[Path]:
 
 
 def test_up_from_zero_equals_the_models(filled: Path) -> None:
-    """When this fails: the models changed, and no revision says so. Until the first release, change 0001 itself."""
+    """When this fails: the models changed, and no revision says so. Until a release, change the newest itself."""
     engine = create_engine(f"sqlite:///{filled}")
     with engine.connect() as conn:
         options = {"compare_type": True, "target_metadata": metadata}
@@ -101,8 +104,18 @@ def test_up_from_zero_gives_the_same_sql_as_the_models(filled: Path, tmp_path: P
 
 
 def _parts(sql: str) -> list[str]:
-    """Column and constraint definitions, whatever order the constraints were written in."""
-    return sorted(part.strip(" \n,").replace('"', "") for part in sql.replace("\t", "").split("\n"))
+    """A statement's columns, constraints and head, sorted: a column that came later stands behind the constraints."""
+    flat = " ".join(sql.replace('"', "").split())
+    head, _, rest = flat.partition("(")
+    body, _, tail = rest.rpartition(")")
+    parts, depth = [""], 0
+    for letter in body:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return sorted([head.strip(), tail.strip(), *(part.strip() for part in parts)])
 
 
 def test_the_programs_revision_is_the_head_of_its_migrations() -> None:
@@ -118,7 +131,7 @@ def test_an_upgrade_with_nothing_to_do_leaves_no_backup(path: Path) -> None:
 def test_an_upgrade_loses_no_row_of_any_table(path: Path, tmp_path: Path) -> None:
     before = counts(path)
     report = upgrade_catalog(f"sqlite:///{path}", now=NOON, scripts=next_release(tmp_path))
-    assert (report.revision_before, report.revision) == ("0001", "0002")
+    assert (report.revision_before, report.revision) == (SCHEMA_REVISION, NEXT_REVISION)
     assert counts(path) == before
     with closing(sqlite3.connect(path)) as raw:
         assert raw.execute("PRAGMA foreign_key_check").fetchall() == []
@@ -129,7 +142,7 @@ def test_an_upgrade_loses_no_row_of_any_table(path: Path, tmp_path: Path) -> Non
 def test_the_backup_made_first_is_the_catalog_as_it_was(path: Path, tmp_path: Path) -> None:
     before = counts(path)
     report = upgrade_catalog(f"sqlite:///{path}", now=NOON, scripts=next_release(tmp_path))
-    assert report.backup == path.with_name("catalog.db.0001.20260301T120000Z.bak")
+    assert report.backup == path.with_name(f"catalog.db.{SCHEMA_REVISION}.20260301T120000Z.bak")
     with open_catalog(f"sqlite:///{report.backup}", read_only=True):
         assert counts(report.backup) == before
 
@@ -142,7 +155,7 @@ def test_an_older_program_refuses_the_upgraded_catalog(path: Path, tmp_path: Pat
     with pytest.raises(SchemaVersionError, match="newer"):
         upgrade_catalog(url, now=NOON)
     status = catalog_status(url)
-    assert (status.revision, status.head, status.is_current) == ("0002", "0001", False)
+    assert (status.revision, status.head, status.is_current) == (NEXT_REVISION, SCHEMA_REVISION, False)
 
 
 def test_an_upgrade_that_fails_changes_nothing_and_can_be_repeated(path: Path, tmp_path: Path) -> None:
@@ -256,3 +269,34 @@ def test_the_status_of_a_catalog_is_read_without_touching_it(path: Path) -> None
     assert (status.revision, status.is_current, status.size_bytes) == (SCHEMA_REVISION, True, len(before))
     assert [file.name for file in path.parent.iterdir()] == ["catalog.db"]
     assert path.read_bytes() == before
+
+
+def test_a_catalog_of_the_first_schema_is_upgraded_row_for_row_to_what_a_new_one_is(
+    filled: Path, tmp_path: Path
+) -> None:
+    first, path = tmp_path / "first", tmp_path / "catalog.db"
+    shutil.copytree(migrations_folder(), first, ignore=shutil.ignore_patterns("__pycache__"))
+    for later in sorted((first / "versions").glob("0*.py"))[1:]:
+        later.unlink()
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.begin() as conn:
+        config = Config()
+        config.set_main_option("script_location", str(first))
+        config.attributes["connection"] = conn
+        command.upgrade(config, "head")
+    with closing(sqlite3.connect(path)) as raw:
+        raw.execute("ATTACH ? AS new", (str(filled),))
+        for (table,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            if table not in ("alembic_version", "sqlite_sequence"):
+                columns = ", ".join(f'"{row[1]}"' for row in raw.execute(f'PRAGMA table_info("{table}")'))
+                raw.execute(f'INSERT INTO main."{table}" ({columns}) SELECT {columns} FROM new."{table}"')
+        raw.commit()
+    engine.dispose()
+    before = counts(path)
+    report = upgrade_catalog(f"sqlite:///{path}", now=NOON)
+    assert (report.revision_before, report.revision) == ("0001", SCHEMA_REVISION)
+    after = counts(path)
+    assert {table: after[table] for table in before} == before
+    assert set(after) == set(counts(filled))
+    with open_catalog(f"sqlite:///{path}") as catalog, catalog.read() as conn:
+        assert compare_metadata(MigrationContext.configure(conn, opts={"compare_type": True}), metadata) == []

@@ -18,7 +18,14 @@ import pytest
 
 from lifecycle.catalog import sqlite
 from lifecycle.catalog.interning import Interner
-from lifecycle.catalog.store import Catalog, catalog_path, copy_for_preview, create_catalog, open_catalog
+from lifecycle.catalog.store import (
+    SCHEMA_REVISION,
+    Catalog,
+    catalog_path,
+    copy_for_preview,
+    create_catalog,
+    open_catalog,
+)
 from lifecycle.errors import CatalogBusy, Damaged, SchemaVersionError, StorageFull, UsageError
 from lifecycle.model import Labels
 from tests.builders import NOON, NOON_NS
@@ -130,7 +137,7 @@ def test_a_mount_point_with_a_space_and_a_name_that_starts_alike_are_told_apart(
     assert found == ["nfs4", "ext4", "ext4", "cifs"]
 
 
-@pytest.mark.parametrize("version", ["0002", "9999", "3f2a9c1b77aa"])
+@pytest.mark.parametrize("version", [f"{int(SCHEMA_REVISION) + 1:04d}", "9999", "3f2a9c1b77aa"])
 @pytest.mark.parametrize("read_only", [False, True])
 def test_a_newer_schema_is_refused_before_anything_is_touched(catalog: Catalog, version: str, read_only: bool) -> None:
     catalog.close()

@@ -18,6 +18,7 @@ from tests.unit.plan.views import View, a_view, an_archive_of
 
 MANY = FLOOR_SEGMENTS + 10
 EVAL = TeamClass("nlp", "eval")
+EARLY = parse_duration("14d")
 
 
 def days(number: int, *, by_job: bool = False) -> Retention:
@@ -112,3 +113,43 @@ def test_an_unlisted_team_has_no_figures_to_be_in_force() -> None:
     policy = a_policy(teams=["vision"])
     assert present_figures([EVAL], policy) == {}
     assert list(iter_newly(a_view_of(("400d", MANY)).source(), policy, NOON_NS, in_force={})) == []
+
+
+def test_a_class_that_may_expire_early_from_now_on_brakes_what_is_old_enough_for_it() -> None:
+    policy = a_policy(
+        classes=[a_class("eval", warm_after="24h", cold_after=None, expire_after="30d", expire_early=EARLY)]
+    )
+    view = a_view_of(("20d", MANY), ("1d", MANY))
+    (brake,) = brakes(view, policy, days(30))
+    assert (brake.usage.segments, brake.is_early) == (MANY, True)
+    assert "old enough to expire early, only since policy changed" in describe_brake(brake)
+    assert brakes(view, policy, days(30)._replace(early_ns=duration_ns(EARLY))) == ()
+    assert brakes(view, policy, days(14)) == ()
+
+
+def test_errors_never_expire_early_and_so_brake_nothing() -> None:
+    rule = a_class("error", warm_after="24h", cold_after=None, expire_after="90d", expire_early=EARLY)
+    archive, stored = an_archive_of(*(a_segment("20d", class_name="error", size="1MiB") for _ in range(MANY)))
+    source = a_view(*stored, archives=[archive]).source()
+    in_force = {TeamClass("vision", "error"): days(90), TeamClass("nlp", "error"): days(90)}
+    assert list(iter_newly(source, a_policy(classes=[rule]), NOON_NS, in_force=in_force)) == []
+
+
+DAYS_EARLY = (days(30)._replace(early_ns=days(14).expire_ns), days(30)._replace(early_ns=days(16).expire_ns))
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "as_long"),
+    [
+        (days(30), DAYS_EARLY[0], True),
+        (DAYS_EARLY[0], days(30), False),
+        (DAYS_EARLY[1], DAYS_EARLY[0], True),
+        (DAYS_EARLY[0], DAYS_EARLY[1], False),
+        (DAYS_EARLY[1], days(15), True),
+        (DAYS_EARLY[1], days(15, by_job=True), False),
+        (Retention(None, False), DAYS_EARLY[0], True),
+        (Retention(None, False, days(14).expire_ns), Retention(None, False), False),
+    ],
+)
+def test_a_retention_is_as_long_only_where_its_early_age_is(new: Retention, old: Retention, as_long: bool) -> None:
+    assert new.keeps_as_long_as(old) is as_long
