@@ -228,6 +228,8 @@ class Segment:
     set_aside_until_ns: int | None = None
     problems: int = 0
     claimed_class: str | None = None  # policy's, where it keeps shorter than ``class_name`` and is not accepted yet
+    companion_of: int | None = None  # the segment whose error lines it holds
+    error_blocks: int | None = None  # found in its content; None: not looked through yet
 
     @property
     def path(self) -> bytes:

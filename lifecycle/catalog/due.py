@@ -34,7 +34,7 @@ _COLUMNS: Final = """
     s.id, s.place_id, d.path, s.name, s.team_id, s.class_id, s.inode, s.size_bytes, s.allocated_bytes, s.mtime_ns,
     s.mode, s.gid, s.last_write_ns, s.first_seen_ns, s.original, s.tier, s.stored_bytes, s.job_id, j.last_write_ns,
     s.stay_until_ns, s.set_aside_until_ns, s.archive_id, a.place_id, a.tier, a.state, a.newest_write_ns,
-    m.marked_ns, m.purge_after_ns"""
+    m.marked_ns, m.purge_after_ns, NULL, s.error_blocks"""
 _REST: Final = """
     CROSS JOIN directories d ON d.id = s.directory_id
     CROSS JOIN jobs j ON j.id = s.job_id

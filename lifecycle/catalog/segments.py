@@ -43,7 +43,8 @@ SEGMENT_COLUMNS: Final = """
     c.name, r.file, r.line, r.text, s.layout, s.content, s.inode, s.size_bytes, s.mtime_ns,
     s.allocated_bytes, s.ctime_ns, s.mode, s.uid, s.gid, s.last_write_ns, s.first_seen_ns, s.original, s.tier,
     s.archive_id, a.tier, s.stored_bytes, s.digest, s.job_id, j.last_write_ns,
-    m.marked_ns, m.purge_after_ns, s.stay_until_ns, s.set_aside_until_ns, s.problems, p.name"""
+    m.marked_ns, m.purge_after_ns, s.stay_until_ns, s.set_aside_until_ns, s.problems, p.name,
+    s.companion_of, s.error_blocks"""
 # CROSS JOIN fixes SQLite's order: the segments lead, the rest are look-ups by id.
 SEGMENT_FROM: Final = """
     FROM segments s
@@ -98,6 +99,8 @@ def row_to_segment(row: Sequence[Any]) -> Segment:
         set_aside_until_ns=row[38],
         problems=row[39],
         claimed_class=row[40],
+        companion_of=row[41],
+        error_blocks=row[42],
     )
 
 

@@ -178,6 +178,7 @@ segments = Table(
     Column("set_aside_until_ns", BigInteger),
     Column("problems", Integer, nullable=False, server_default="0"),
     Column("companion_of", _Id, ForeignKey("segments.id")),
+    Column("error_blocks", Integer),  # found in its content; NULL: not looked through yet. Of a companion 0
 )  # fmt: skip
 
 _present = text("original IN ('open', 'settled', 'missing')")
@@ -191,6 +192,8 @@ _stored = text("archive_id IS NOT NULL")
 _missing = text("original = 'missing'")
 _staying = text("stay_until_ns IS NOT NULL")
 _waiting = text("claimed_class_id IS NOT NULL")
+_unextracted = text("archive_id IS NOT NULL AND error_blocks IS NULL")
+_companion = text("companion_of IS NOT NULL AND tier IS NOT NULL")
 Index(
     "uq_segments_present_name",
     segments.c.directory_id,
@@ -238,6 +241,21 @@ Index(
     segments.c.companion_of,
     sqlite_where=text("companion_of IS NOT NULL"),
     postgresql_where=text("companion_of IS NOT NULL"),
+)
+Index(  # one at most that can be read
+    "uq_segments_companion",
+    segments.c.companion_of,
+    unique=True,
+    sqlite_where=_companion,
+    postgresql_where=_companion,
+)
+Index(
+    "ix_segments_unextracted",
+    segments.c.team_id,
+    segments.c.class_id,
+    segments.c.archive_id,
+    sqlite_where=_unextracted,
+    postgresql_where=_unextracted,
 )
 
 archives = Table(

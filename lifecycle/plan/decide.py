@@ -188,4 +188,5 @@ def candidate_of(segment: Segment, archive: Archive | None) -> Candidate:
         archive_newest_ns=archive.newest_write_ns if archive else None,
         marked_ns=segment.marked_ns,
         purge_after_ns=segment.purge_after_ns,
+        error_blocks=segment.error_blocks,
     )

@@ -52,6 +52,8 @@ class Candidate(NamedTuple):
     archive_newest_ns: int | None  # last write of the archive's newest live member
     marked_ns: int | None
     purge_after_ns: int | None
+    hold_id: int | None = None  # of a hold that covers it now
+    error_blocks: int | None = None  # found in its content; None: not looked through yet
 
     @property
     def path(self) -> bytes:
