@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 
 from lifecycle.app import App, check_marker, tier_spec
@@ -27,18 +26,19 @@ from lifecycle.errors import (
     NothingFound,
     PlaceUnavailable,
     Skipped,
-    StorageFull,
     UsageError,
     worst_exit,
 )
 from lifecycle.execute.putback import STAY, PutBackFolder
-from lifecycle.execute.release import rename_without_replacing
+from lifecycle.execute.readers import mode_for_readers
+from lifecycle.execute.writeback import Original, WriteBack
 from lifecycle.model import Segment, Selector
 from lifecycle.names import show_name
 from lifecycle.report.figures import ProblemLine, Progress, RestoreReport
+from lifecycle.room import Need, Room
 from lifecycle.scan.handles import Root
 from lifecycle.tiers import open_tier
-from lifecycle.units import duration_ns, format_size, to_ns
+from lifecycle.units import duration_ns, to_ns
 
 _CHUNK = 2**20
 _PAGE = 2000
@@ -63,6 +63,7 @@ class _Counts:
     written: set[tuple[int, bytes]] = field(default_factory=set)  # places and paths that this restore wrote
     renamed: int = 0
     narrowed: int = 0
+    guarded: int = 0
 
 
 def restore(app: App, selector: Selector, options: RestoreOptions, progress: Progress) -> RestoreReport:
@@ -72,14 +73,19 @@ def restore(app: App, selector: Selector, options: RestoreOptions, progress: Pro
     counts = _Counts()
     with app.catalog.read() as conn:
         by_id = {place.id: place for place in places(conn)}
-    progress.phase("restore")
     checked: set[int] = set()
+    for page in _pages(iter_segments(app.catalog, selector, page=_PAGE)) if options.in_place else ():
+        for place_id in {segment.place_id for segment in page} - checked:
+            check_marker(app, by_id[place_id])  # an empty mount point would take the files and hide them
+            checked.add(place_id)
+    room = Room(app)
+    readable = chain.from_iterable(_pages(iter_segments(app.catalog, selector, page=_PAGE)))
+    _check_space(room, readable, by_id, options)
+    progress.phase("restore")
+    write_back = WriteBack(overwrite=options.overwrite)
     for page in _pages(iter_segments(app.catalog, selector, page=_PAGE)):
-        if options.in_place:
-            for place_id in {segment.place_id for segment in page} - checked:
-                check_marker(app, by_id[place_id])  # an empty mount point would take the files and hide them
-                checked.add(place_id)
-        _restore_page(app, page, by_id, options, counts, progress)
+        _check_space(room, page, by_id, options)  # others write, too
+        _restore_page(app, page, by_id, options, write_back, counts, progress)
     progress.done()
     if not (counts.files or counts.skipped or counts.problems):
         raise NothingFound(
@@ -91,6 +97,7 @@ def restore(app: App, selector: Selector, options: RestoreOptions, progress: Pro
         skipped=counts.skipped,
         renamed=counts.renamed,
         narrowed=counts.narrowed,
+        guarded=counts.guarded,
         read_bytes=counts.read_bytes,
         archives=len(counts.archives),
         to="in place" if options.in_place else str(options.to),
@@ -136,9 +143,14 @@ def _pages(segments: Iterator[Segment]) -> Iterator[list[Segment]]:
 
 
 def _restore_page(
-    app: App, page: list[Segment], by_id: dict[int, Place], options: RestoreOptions, counts: _Counts, progress: Progress
+    app: App,
+    page: list[Segment],
+    by_id: dict[int, Place],
+    options: RestoreOptions,
+    write_back: WriteBack,
+    counts: _Counts,
+    progress: Progress,
 ) -> None:
-    _check_space(page, by_id, options)
     with app.catalog.read() as conn:
         stored = stored_at(conn, [segment.id for segment in page])
     with contextlib.ExitStack() as stack:
@@ -146,7 +158,7 @@ def _restore_page(
         if options.in_place:
             for place_id in {segment.place_id for segment in page}:
                 folders[place_id] = stack.enter_context(PutBackFolder(os.fsencode(by_id[place_id].root)))
-        put_back = _write_page(app, page, stored, by_id, options, folders, counts, progress)
+        put_back = _write_page(app, page, stored, by_id, options, write_back, folders, counts, progress)
         now = app.now()
         for place_id, folder in folders.items():
             with app.catalog.write() as conn:
@@ -163,6 +175,7 @@ def _write_page(
     stored: dict[int, StoredAt],
     by_id: dict[int, Place],
     options: RestoreOptions,
+    write_back: WriteBack,
     folders: dict[int, PutBackFolder],
     counts: _Counts,
     progress: Progress,
@@ -186,23 +199,31 @@ def _write_page(
                     counts.codes.add(ExitCode.PARTIAL)
                     continue
                 ours = folders.get(segment.place_id)
-                done = _restore_one(segment, archive, stored.get(segment.id), by_id, options, ours, counts)
+                done = _restore_one(segment, archive, stored.get(segment.id), by_id, options, write_back, ours, counts)
                 if done is not None:
                     put_back.setdefault(segment.place_id, []).append(done)
                 progress.advance(1, segment.size_bytes)
     return put_back
 
 
-def _check_space(page: list[Segment], by_id: dict[int, Place], options: RestoreOptions) -> None:
-    needed = sum(segment.size_bytes for segment in page)
-    target = str(options.to) if options.to is not None else by_id[page[0].place_id].root
-    free = os.statvfs(target).f_bavail * os.statvfs(target).f_frsize
-    if needed > free:
-        raise StorageFull(
-            f"{target}: {format_size(needed)} are needed for the next {len(page)} files and"
-            f" {format_size(free)} are free",
-            hint="select less, or restore --to another file system",
-        )
+def _check_space(room: Room, segments: Iterable[Segment], by_id: dict[int, Place], options: RestoreOptions) -> None:
+    """Of what is not there as it was already: a restore that was interrupted goes on."""
+    needs: dict[int, Need] = {}
+    devices: dict[str, int] = {}
+    for segment in segments:
+        folder = by_id[segment.place_id].root if options.to is None else str(options.to)
+        if options.to is None and segment.original.is_present:
+            continue
+        below = b"" if options.to is None else os.fsencode(by_id[segment.place_id].name)
+        root = os.path.join(os.fsencode(folder), below)
+        if not options.overwrite and _is_as_it_was(root, segment.directory, segment.name, segment):
+            continue
+        if folder not in devices:
+            devices[folder] = os.stat(folder).st_dev
+        need = needs.setdefault(devices[folder], Need(folder))
+        need.files += 1
+        need.size_bytes += segment.size_bytes
+    room.require(needs)
 
 
 def _open(
@@ -239,6 +260,7 @@ def _restore_one(
     at: StoredAt | None,
     by_id: dict[int, Place],
     options: RestoreOptions,
+    write_back: WriteBack,
     ours: PutBackFolder | None,
     counts: _Counts,
 ) -> PutBack | None:
@@ -247,7 +269,8 @@ def _restore_one(
         if options.in_place and (segment.place_id, segment.path) in counts.written:
             raise Skipped("another segment of that path was restored just now", hint="restore it with --to DIR")
         if options.in_place and segment.original.is_present:
-            counts.skipped += 1  # it is there
+            _require_there(place, segment)
+            counts.skipped += 1
             return None
         root, below = os.fsencode(place.root), segment.directory
         if not options.in_place:
@@ -263,7 +286,8 @@ def _restore_one(
         if not (options.in_place or options.overwrite) and _is_as_it_was(root, below, name, segment):
             counts.skipped += 1
             return None
-        written = _write_file(root, below, segment, name, chunks, overwrite=options.overwrite, ours=ours)
+        original = _original(place, segment, at)
+        written = write_back.write(root, below, name, original, chunks, ours, segment.id)
     except FileExistsError:
         counts.skipped += 1
         counts.problems.append(
@@ -272,19 +296,21 @@ def _restore_one(
         counts.codes.add(ExitCode.PARTIAL)
         return None
     except (LifecycleError, OSError) as error:
-        counts.problems.append(_problem(segment, str(error), by_id))
+        hint = error.hint if isinstance(error, LifecycleError) else None
+        counts.problems.append(_problem(segment, str(error), by_id, hint))
         counts.codes.add(error.exit_code if isinstance(error, LifecycleError) else ExitCode.PARTIAL)
         return None
     counts.files += 1
     counts.size_bytes += segment.size_bytes
     counts.renamed += name != segment.name
-    counts.narrowed += stat.S_IMODE(written.st_mode) != segment.mode & 0o777
+    counts.narrowed += written.lacks_group
+    counts.guarded += written.is_guarded
     counts.written.add((segment.place_id, segment.path))
     return PutBack(
         segment_id=segment.id,
-        inode=written.st_ino,
-        ctime_ns=written.st_ctime_ns,
-        allocated_bytes=written.st_blocks * 512,
+        inode=written.found.st_ino,
+        ctime_ns=written.found.st_ctime_ns,
+        allocated_bytes=written.found.st_blocks * 512,
     )
 
 
@@ -331,98 +357,33 @@ def _is_as_it_was(root: bytes, directory: bytes, name: bytes, segment: Segment) 
     return stat.S_ISREG(found.st_mode) and (found.st_size, found.st_mtime_ns) == segment.identity[1:]
 
 
-def _write_file(
-    root: bytes,
-    directory: bytes,
-    segment: Segment,
-    name: bytes,
-    chunks: Iterator[bytes],
-    *,
-    overwrite: bool,
-    ours: PutBackFolder | None,
-) -> os.stat_result:
-    """Write under a name of ours, then give the name. FileExistsError when it is taken and must stay."""
-    folder = _make_folders(root, directory)
-    temporary = b".lifecycle-restore-" + secrets.token_hex(6).encode() if ours is None else b"%d" % segment.id
-    beside = folder if ours is None else ours.fd
+def _require_there(place: Place, segment: Segment) -> None:
+    """The catalog says so. It may have been renamed since by a rotation: written anew, it would be there twice."""
     try:
-        if not overwrite and _is_taken(name, folder):
-            raise FileExistsError(show_name(segment.path))
-        fd = os.open(
-            temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=beside
-        )
-        try:
-            _fill(fd, segment, chunks)
-            if ours is not None:
-                ours.give_name(temporary, name, folder, overwrite=overwrite)
-            elif overwrite:
-                _replace(temporary, name, folder)
-            else:
-                rename_without_replacing(temporary, folder, name, folder)
-            os.fsync(folder)
-            return os.fstat(fd)
-        finally:
-            os.close(fd)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary, dir_fd=beside)
-        raise
-    finally:
-        os.close(folder)
+        os.lstat(os.path.join(os.fsencode(place.root), segment.path))
+    except (FileNotFoundError, NotADirectoryError):
+        raise Skipped(
+            "its original was there at the last scan and is not: deleted or renamed since",
+            hint="lifecycle scan, then again",
+        ) from None
 
 
-def _replace(temporary: bytes, name: bytes, folder: int) -> None:
-    try:
-        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except IsADirectoryError:
-        raise Skipped("a folder of that name is there", hint="only files are overwritten; move it away") from None
-
-
-def _fill(fd: int, segment: Segment, chunks: Iterator[bytes]) -> None:
-    for chunk in chunks:
-        view = memoryview(chunk)
-        while view:
-            view = view[os.write(fd, view) :]
+def _original(place: Place, segment: Segment, at: StoredAt | None) -> Original:
     mode = segment.mode & 0o777
-    if os.geteuid() == 0:
-        os.fchown(fd, segment.uid, segment.gid)
-    elif os.fstat(fd).st_gid != segment.gid:
-        mode = narrowed(mode)
-    os.fchmod(fd, mode)
-    os.utime(fd, ns=(segment.identity.mtime_ns, segment.identity.mtime_ns))
-    os.fsync(fd)
-
-
-def narrowed(mode: int) -> int:
-    """Without what only the original's group may do: the file has another group, which may do what all may."""
-    return mode & ~0o070 | (mode & 0o007) << 3 & mode
-
-
-def _is_taken(name: bytes, folder: int) -> bool:
-    try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def _make_folders(root: bytes, directory: bytes) -> int:
-    """A handle of ``root/directory``, made where it is not there; a link in the way below the root is refused."""
-    os.makedirs(root, mode=0o755, exist_ok=True)
-    current = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    for part in filter(None, directory.split(b"/")):
-        try:
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(part, 0o755, dir_fd=current)
-            below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=current)
-        except OSError as error:
-            raise Skipped(
-                f"folder {show_name(directory)}: {error.strerror}", hint="a link or a file is in the way"
-            ) from error
-        finally:
-            os.close(current)
-        current = below
-    return current
+    if at is not None:
+        readers = at.mode, at.gid
+    else:
+        with Root(place.root) as root:
+            readers = mode_for_readers(root, [segment.directory], mode=mode, gid=segment.gid), segment.gid
+    return Original(
+        segment.size_bytes,
+        segment.identity.mtime_ns,
+        mode,
+        segment.uid,
+        segment.gid,
+        segment.allocated_bytes < segment.size_bytes,
+        readers,
+    )
 
 
 def _problem(segment: Segment, message: str, by_id: dict[int, Place], hint: str | None = None) -> ProblemLine:

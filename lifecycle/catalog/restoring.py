@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final, NamedTuple
 
 from sqlalchemy import Connection
@@ -26,18 +26,23 @@ class StoredAt:
     key: str
     form: str
     offset: int
+    mode: int  # of the archive, which is never readable by more people than its members were
+    gid: int
+
+
+_STORED_AT: Final = tuple(field.name for field in fields(StoredAt))
 
 
 def stored_at(conn: Connection, segment_ids: Sequence[int]) -> dict[int, StoredAt]:
     """By segment id; segments without a stored copy are left out. A quarantined archive may still give members."""
     sql = (
-        "SELECT s.id, a.id, a.place_id, a.key, a.form, s.archive_offset FROM segments s JOIN"
+        "SELECT s.id, a.id, a.place_id, a.key, a.form, s.archive_offset, a.mode, a.gid FROM segments s JOIN"
         " archives a ON a.id = s.archive_id"
         " WHERE a.state IN ('live', 'quarantined') AND s.id IN ({values})"
     )
     return {
-        segment: StoredAt(segment_id=segment, archive_id=archive, place_id=place, key=key, form=form, offset=offset)
-        for segment, archive, place, key, form, offset in map(tuple, select_in(conn, sql, segment_ids))
+        row[0]: StoredAt(**dict(zip(_STORED_AT, row, strict=True)))
+        for row in map(tuple, select_in(conn, sql, segment_ids))
     }
 
 

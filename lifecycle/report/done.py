@@ -35,6 +35,11 @@ def fold_restore(report: RestoreReport) -> Iterator[Block]:
     if report.narrowed:
         fewer = f"{count_of(report.narrowed, 'file')} without the rights of a group that only root can give back"
         yield Line(text=fewer, tone=Tone.WARNING)
+    if report.guarded:
+        fewer = (
+            f"{count_of(report.guarded, 'file')} readable by no more people than where they lay, whatever their mode"
+        )
+        yield Line(text=fewer, tone=Tone.QUIET)
     if report.skipped:
         yield Line(text=f"{count_of(report.skipped, 'file')} there already, left alone", tone=Tone.QUIET)
     yield from iter_problem_lines(report.problems, report.problem_count)

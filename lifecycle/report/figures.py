@@ -262,6 +262,7 @@ class RestoreReport:
     size_bytes: int
     skipped: int = 0
     narrowed: int = 0  # of files: without their group's rights, as their group could not be set
+    guarded: int = 0  # of files: without rights that their mode gave and their old folder did not
     renamed: int = 0  # of files: written as NAME.segment-ID, since several segments had one path
     read_bytes: int = 0  # stored bytes read for it
     archives: int = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -91,3 +92,84 @@ def test_an_archive_opens_with_plain_tar_and_zstd(site: Site) -> None:
             done = subprocess.run(["zstd", "-dc", single], capture_output=True, check=True)
             back[single.name.encode()] = (hashlib.sha256(done.stdout).hexdigest(), 0, 0)
     assert sorted(fact[0] for fact in back.values()) == sorted(fact[0] for fact in before.values())
+
+
+def test_nothing_is_written_where_not_all_of_it_fits_beside_the_reserve(site: Site) -> None:
+    site("run", "--now", "+2h")
+    site.edit_policy("tiers:", "tiers:\n  hot: {reserve: 900TiB}")
+    done = site.run("restore", "--all", "--to", "back", code=3)
+    assert "are kept free (reserve)" in done.stderr and "are needed for 12 files" in done.stderr
+    assert list((site.folder / "back").rglob("*")) == []
+    site.run("restore", "--all", "--in-place", code=3)
+    assert facts(site.logs) == {}
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no second file system")
+def test_a_reserve_is_of_its_own_file_system_only(site: Site, tmp_path: Path) -> None:
+    site("run", "--now", "+2h")
+    site.edit_policy("tiers:", "tiers:\n  hot: {reserve: 900TiB}")
+    if os.stat("/dev/shm").st_dev == os.stat(site.folder).st_dev:
+        pytest.skip("no second file system")
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as elsewhere:
+        site("restore", "--job", "eval-2", "--to", elsewhere)
+        assert facts(os.fsencode(elsewhere) + b"/logs").keys() == {b"nlp/eval-2/predict.log"}
+
+
+def test_a_restored_file_that_was_deleted_since_comes_back_after_a_scan(site: Site) -> None:
+    site("run", "--now", "+2h")
+    file = Path(os.fsdecode(site.logs)) / "nlp/eval-2/predict.log"
+    site("restore", "--job", "eval-2", "--in-place")
+    file.unlink()
+    done = site.run("restore", "--job", "eval-2", "--in-place", code=3)
+    assert "deleted or renamed since" in done.stdout + done.stderr and "lifecycle scan" in done.stdout + done.stderr
+    site("scan")
+    site("restore", "--job", "eval-2", "--in-place")
+    assert file.read_bytes() == AWKWARD[b"nlp/eval-2/predict.log"]
+
+
+def test_a_file_that_somebody_writes_to_is_not_replaced(site: Site) -> None:
+    site("run", "--now", "+2h")
+    taken = site.folder / "back/logs/nlp/eval-2/predict.log"
+    taken.parent.mkdir(parents=True)
+    with taken.open("wb", buffering=0) as writer:
+        writer.write(b"the night shift writes here\n")
+        done = site.run("restore", "--job", "eval-2", "--to", "back", "--overwrite", code=3)
+        assert "somebody has the file that is there open for writing" in done.stdout + done.stderr
+        writer.write(b"and goes on\n")
+    assert taken.read_bytes() == b"the night shift writes here\nand goes on\n"
+    site("restore", "--job", "eval-2", "--to", "back", "--overwrite")
+    assert taken.read_bytes() == AWKWARD[b"nlp/eval-2/predict.log"]
+
+
+def test_whom_a_folder_kept_out_the_restored_file_keeps_out(site: Site) -> None:
+    folder = Path(os.fsdecode(site.logs)) / "nlp/secret-1"
+    site.write(b"nlp/secret-1/train.log", b"weights of the board\n", days=2, mode=0o644)
+    folder.chmod(0o700)
+    site("run", "--now", "+2h")
+    site("restore", "--job", "secret-1", "--to", "back")
+    made = site.folder / "back/logs/nlp/secret-1"
+    assert (made.stat().st_mode & 0o777, (made / "train.log").stat().st_mode & 0o777) == (0o700, 0o644)
+    wide = site.folder / "wide/logs/nlp/secret-1"
+    wide.mkdir(parents=True)
+    said = site("restore", "--job", "secret-1", "--to", "wide")
+    assert (wide / "train.log").stat().st_mode & 0o777 == 0o600
+    assert "1 file readable by no more people than where they lay" in said
+
+
+def test_holes_of_a_sparse_file_are_holes_again(site: Site) -> None:
+    file = Path(os.fsdecode(site.logs)) / "nlp/job-9/train.log"
+    file.parent.mkdir(parents=True)
+    with file.open("wb") as out:
+        out.write(b"before the truncation\n")
+        out.seek(8 * 2**20 + 17)
+        out.write(b"after it\n")
+        out.truncate(16 * 2**20)
+    if file.stat().st_blocks * 512 > 2**20:
+        pytest.skip("no sparse files here")
+    os.utime(file, ns=(file.stat().st_mtime_ns - 2 * 86400 * 10**9,) * 2)
+    before = facts(site.logs)[b"nlp/job-9/train.log"]
+    site("run", "--now", "+2h")
+    site("restore", "--job", "job-9", "--to", "back")
+    back = site.folder / "back/logs/nlp/job-9/train.log"
+    assert facts(os.fsencode(site.folder / "back/logs"))[b"nlp/job-9/train.log"] == before
+    assert back.stat().st_blocks * 512 < 2**20
