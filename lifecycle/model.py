@@ -139,6 +139,7 @@ class ReasonCode(StrEnum):
     MISSING = "missing"
     QUARANTINED = "quarantined"
     HARD_LINKED = "hard_linked"
+    HELD = "held"  # somebody asked that it be kept, whatever its age
     COPY_DUE = "copy_due"
     # Relief: before its time, because room is needed.
     OVER_HIGH = "over_high"
@@ -227,6 +228,7 @@ class Segment:
     stay_until_ns: int | None = None
     set_aside_until_ns: int | None = None
     problems: int = 0
+    hold_id: int | None = None  # a standing hold that covers it
     claimed_class: str | None = None  # policy's, where it keeps shorter than ``class_name`` and is not accepted yet
     companion_of: int | None = None  # the segment whose error lines it holds
     error_blocks: int | None = None  # found in its content; None: not looked through yet
@@ -302,6 +304,25 @@ class Selector:
     @property
     def is_everything(self) -> bool:
         return self == Selector()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """What forbids mark, purge and early expiration of what it selects; it pins nothing to a tier."""
+
+    id: int = 0
+    selector: Selector
+    reason: str
+    owner: str
+    source: str  # "command", a line of policy ("teams/vision.yaml:7"), or "file PATH"
+    created_ns: int
+    ends_ns: int | None = None  # None: until somebody ends it
+    pending: bool = False  # it is right that it selects nothing yet
+    place_id: int | None = None  # of a file's hold: below this folder only
+    directory: bytes | None = None
+    missing_scans: int = 0  # complete scans in a row that did not see the file
+    ended_ns: int | None = None
+    ended_by: str = ""
 
 
 class Member(NamedTuple):

@@ -75,6 +75,7 @@ def run_once(app: App, options: RunOptions, progress: Progress) -> RunReport:
             recovery = recover(session, site)
             session.reclassify(progress, stop)
             scans = session.scan(progress)
+            session.refresh_holds()
             before = tier_usage(app.catalog)  # what the scan found counts as there, not as come during the run
             space = session.measure()
             watch = ReliefWatch(
@@ -299,6 +300,7 @@ def _preview_scan(
             # If nothing is written until then: what is quiet now will have settled.
             session.now = options.as_of
             session.scan(progress)
+        session.refresh_holds()
         return scans, tuple(session.problem_lines()), session.codes
 
 

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from lifecycle.app import App, check_marker, known_places, measure, put_marker, unknown_places
+from lifecycle.catalog.holds import look_again
 from lifecycle.catalog.lease import Lease, release_leases, take_lease
 from lifecycle.catalog.places import Place, next_generations, place_by_id, set_place_root, set_place_state
 from lifecycle.catalog.runs import (
@@ -30,6 +31,7 @@ from lifecycle.catalog.runs import (
     record_space,
 )
 from lifecycle.errors import Brake, Consequence, ExitCode, LeaseHeld, LifecycleError, PlaceUnavailable
+from lifecycle.holding import refresh
 from lifecycle.model import ActionKind, PlaceKind, TierName
 from lifecycle.plan.pressure import FileSystem
 from lifecycle.policy.rules import SourceRule
@@ -244,6 +246,9 @@ class Session:
                 progress=progress.advance,
                 stop=stop,
             )
+            if done.changed:
+                with self.app.catalog.write() as conn:
+                    look_again(conn)
             if done.looked_at:
                 progress.done(f"{format_count(done.changed)} changed")
 
@@ -279,6 +284,10 @@ class Session:
             reports.append(_scan_report(opened.place, figures))
             progress.done()
         return reports
+
+    def refresh_holds(self) -> None:
+        """After the scan and before the plan: what came is covered before anything could be decided about it."""
+        refresh(self.app.catalog, now=self.now, run_id=self.run_id, keeps_all=self.refuses_removals)
 
     # --- space
 

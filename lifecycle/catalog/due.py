@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from lifecycle.catalog.bulk import CHUNK, bind, chunks, select_in
+from lifecycle.catalog.holds import HELD_BY, IS_HELD
 from lifecycle.catalog.store import Catalog
 from lifecycle.model import TierName, Usage
 from lifecycle.plan.bins import MAX_MEMBERS
@@ -30,11 +31,11 @@ PAGE: Final = 2000
 _LOWEST: Final = -(2**63)
 _HIGHEST: Final = 2**63 - 1
 
-_COLUMNS: Final = """
+_COLUMNS: Final = f"""
     s.id, s.place_id, d.path, s.name, s.team_id, s.class_id, s.inode, s.size_bytes, s.allocated_bytes, s.mtime_ns,
     s.mode, s.gid, s.last_write_ns, s.first_seen_ns, s.original, s.tier, s.stored_bytes, s.job_id, j.last_write_ns,
     s.stay_until_ns, s.set_aside_until_ns, s.archive_id, a.place_id, a.tier, a.state, a.newest_write_ns,
-    m.marked_ns, m.purge_after_ns, NULL, s.error_blocks"""
+    m.marked_ns, m.purge_after_ns, {HELD_BY}, s.error_blocks"""
 _REST: Final = """
     CROSS JOIN directories d ON d.id = s.directory_id
     CROSS JOIN jobs j ON j.id = s.job_id
@@ -148,6 +149,9 @@ class CatalogDue:
         if self._has_marks_of_another_policy(policy_digest):
             other = f"{_BY_MARK} WHERE m.policy_digest <> ? AND m.purge_after_ns > ?"
             yield from map(self._candidate, self._pages_by_id(other, (policy_digest, now_ns), "m.segment_id"))
+        if self._fetch("SELECT 1 FROM hold_members LIMIT 1", ()):
+            held = f"{_BY_MARK} WHERE m.policy_digest = ? AND m.purge_after_ns > ? AND {IS_HELD}"
+            yield from map(self._candidate, self._pages_by_id(held, (policy_digest, now_ns), "m.segment_id"))
         for pair, after_ns in jobs:
             yield from self._marks_of_jobs(pair, after_ns, policy_digest, now_ns)
 
@@ -166,7 +170,7 @@ class CatalogDue:
         )
         sql = (
             f"{_BY_SEGMENT} WHERE s.job_id = ? AND s.marked = 1 AND s.class_id = ?"
-            " AND m.policy_digest = ? AND m.purge_after_ns > ?"
+            f" AND m.policy_digest = ? AND m.purge_after_ns > ? AND NOT {IS_HELD}"
         )
         for (job_id,) in jobs:
             yield from map(self._candidate, self._pages_by_id(sql, (job_id, class_id, digest, now_ns), "s.id"))

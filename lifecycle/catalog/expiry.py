@@ -14,6 +14,7 @@ from lifecycle.catalog.bulk import insert_rows, update_rows
 from lifecycle.catalog.copies import forget_copies, member_facts, reopen, unsign_batch
 from lifecycle.catalog.entries import begin_batch, event_body, reason_json, set_outcomes, set_state
 from lifecycle.catalog.events import append_event, members_digest
+from lifecycle.catalog.holds import IS_HELD, held_among
 from lifecycle.catalog.lease import Lease
 from lifecycle.catalog.store import Catalog
 from lifecycle.catalog.usage import RollupDeltas
@@ -29,7 +30,7 @@ class Expiry:
         self._now_ns = now_ns
 
     def mark(self, lease: Lease, batch: PlannedBatch, policy_digest: str) -> int:
-        """Mark members whose state is still what the plan saw, in one transaction. Returns how many."""
+        """Mark members whose state is still what the plan saw and that no hold covers, in one transaction. How many."""
         with self._catalog.write(lease) as conn:
             head = self._begin(conn, lease, batch, policy_digest)
             rows = conn.execute(_MARKABLE, {"batch": head.id}).all()
@@ -58,9 +59,14 @@ class Expiry:
             self._close_marks(conn, head, ids, Outcome.UNMARKED, batch, rows)
         return len(ids)
 
-    def record_purge(self, lease: Lease, head: BatchHead, segments: Sequence[int], batch: PlannedBatch) -> None:
-        """The event that says what goes is durable after this; archives are ``recorded``; nothing was removed yet."""
+    def record_purge(self, lease: Lease, head: BatchHead, segments: Sequence[int], batch: PlannedBatch) -> bool:
+        """The event that says what goes is durable after this; archives are ``recorded``; nothing was removed yet.
+
+        False, and nothing recorded, where a hold covers one of them by now: it came since they were looked at.
+        """
         with self._catalog.write(lease) as conn:
+            if held_among(conn, segments):
+                return False
             facts = member_facts(conn, head.id)
             update_rows(
                 conn, "archives", ("id",), ("state",),
@@ -78,10 +84,16 @@ class Expiry:
                 batch_id=head.id,
             )
             set_state(conn, self._now_ns, head.id, BatchState.STORED)
+        return True
+
+    def held(self, segments: Sequence[int]) -> set[int]:
+        """Those that a standing hold covers."""
+        with self._catalog.read() as conn:
+            return held_among(conn, segments)
 
     def purgeable(self, head: BatchHead, now_ns: int) -> set[int]:
-        """Members that are marked and past their grace; of a purge ahead of its time also those marked by, or last
-        written by, the instants that its intent says."""
+        """Members that no hold covers, marked and past their grace; of a purge ahead of its time also those marked by,
+        or last written by, the instants that its intent says."""
         values = {
             "batch": head.id,
             "now": now_ns,
@@ -181,11 +193,13 @@ _PURGEABLE = text(
     "SELECT b.segment_id FROM batch_members b JOIN segments s ON s.id = b.segment_id"
     " LEFT JOIN marks m ON m.segment_id = b.segment_id WHERE b.batch_id = :batch"
     " AND (m.purge_after_ns <= :now OR m.marked_ns <= :marked OR s.last_write_ns <= :written)"
+    f" AND NOT {IS_HELD}"
 )
 _MARKABLE = text(
     "SELECT s.id, s.size_bytes FROM batch_members b JOIN segments s ON s.id = b.segment_id"
     " WHERE b.batch_id = :batch AND s.marked = 0 AND s.tier IS NOT NULL"
     " AND s.inode = b.inode AND s.size_bytes = b.size_bytes AND s.mtime_ns = b.mtime_ns"
+    f" AND NOT {IS_HELD}"
 )
 _MARKED = text(
     "SELECT s.id, s.size_bytes FROM batch_members b JOIN segments s ON s.id = b.segment_id"

@@ -44,7 +44,8 @@ SEGMENT_COLUMNS: Final = """
     s.allocated_bytes, s.ctime_ns, s.mode, s.uid, s.gid, s.last_write_ns, s.first_seen_ns, s.original, s.tier,
     s.archive_id, a.tier, s.stored_bytes, s.digest, s.job_id, j.last_write_ns,
     m.marked_ns, m.purge_after_ns, s.stay_until_ns, s.set_aside_until_ns, s.problems, p.name,
-    s.companion_of, s.error_blocks"""
+    s.companion_of, s.error_blocks,
+    (SELECT min(h.hold_id) FROM hold_members h WHERE h.segment_id = s.id)"""
 # CROSS JOIN fixes SQLite's order: the segments lead, the rest are look-ups by id.
 SEGMENT_FROM: Final = """
     FROM segments s
@@ -101,6 +102,7 @@ def row_to_segment(row: Sequence[Any]) -> Segment:
         claimed_class=row[40],
         companion_of=row[41],
         error_blocks=row[42],
+        hold_id=row[43],
     )
 
 
@@ -133,7 +135,7 @@ def iter_segments(catalog: Catalog, selector: Selector, *, page: int = PAGE) -> 
 
     Between pages others may write: a segment that changes meanwhile is seen as of its page.
     """
-    for condition in _scopes(catalog, selector):
+    for condition in scopes(catalog, selector):
         last = 0
         while True:
             sql = f"{SEGMENT_SELECT} WHERE s.id > ? AND {condition.sql} ORDER BY s.id LIMIT ?"
@@ -148,14 +150,14 @@ def iter_segments(catalog: Catalog, selector: Selector, *, page: int = PAGE) -> 
 def count_segments(catalog: Catalog, selector: Selector) -> int:
     """How many ``iter_segments`` would give."""
     total = 0
-    for condition in _scopes(catalog, selector):
+    for condition in scopes(catalog, selector):
         with catalog.read() as conn:
             sql = f"SELECT count(*) FROM segments s WHERE {condition.sql}"
             total += conn.exec_driver_sql(bind(conn, sql), condition.values).scalar_one()
     return total
 
 
-def _scopes(catalog: Catalog, selector: Selector) -> Iterator[Condition]:
+def scopes(catalog: Catalog, selector: Selector) -> Iterator[Condition]:
     """One condition for each job where jobs are named, since that index then gives the order of ids as well."""
     with catalog.read() as conn:
         rest = conditions(conn, selector)

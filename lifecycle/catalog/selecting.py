@@ -100,6 +100,8 @@ def _by_state(states: Sequence[str]) -> Condition:
     parts = [_one_of("s.original", originals)] if originals else []
     if "marked" in states:
         parts.append(Condition("s.marked = 1"))
+    if "held" in states:
+        parts.append(Condition("EXISTS (SELECT 1 FROM hold_members h WHERE h.segment_id = s.id)"))
     if "stored" in states:
         parts.append(Condition("s.archive_id IS NOT NULL"))
     if not parts:

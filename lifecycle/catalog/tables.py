@@ -362,6 +362,19 @@ holds = Table(
     Column("pending", Integer, nullable=False, server_default="0"),
     Column("released_ns", BigInteger),
     Column("released_by", Text),
+    Column("place_id", _Id, ForeignKey("places.id")),  # of a file's hold
+    Column("directory", LargeBinary),  # and the folder that the file lies in
+    Column("missing_scans", Integer, nullable=False, server_default="0"),  # complete ones in a row without the file
+    Column("applied_id", BigInteger, nullable=False, server_default="0"),  # segments up to here were asked
+    Index("ix_holds_standing", "id", **_where("released_ns IS NULL")),
+)  # fmt: skip
+# The segments of standing holds, and of no others.
+hold_members = Table(
+    "hold_members", metadata,
+    Column("segment_id", _Id, ForeignKey("segments.id"), primary_key=True),
+    Column("hold_id", _Id, ForeignKey("holds.id"), primary_key=True),
+    Index("ix_hold_members_hold_id", "hold_id"),
+    sqlite_with_rowid=False,
 )  # fmt: skip
 
 # One row per place that bytes can leave. On SQLite an OFD lock decides and this row informs.

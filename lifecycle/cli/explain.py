@@ -49,8 +49,10 @@ def command(call: Invocation, *, what: str, now: When | None, form: Form) -> Exi
 
 
 def _deliver(call: Invocation, form: Form, app: App, found: list[Segment], now: datetime) -> None:
+    from lifecycle.catalog.holds import holds_of
     from lifecycle.catalog.places import place_by_id
     from lifecycle.catalog.segments import archives_by_ids
+    from lifecycle.holding import hold_lines
     from lifecycle.plan.explain import explain
     from lifecycle.report.blocks import Line, Tone
     from lifecycle.report.explanation import fold_explanation
@@ -61,6 +63,8 @@ def _deliver(call: Invocation, form: Form, app: App, found: list[Segment], now: 
     with app.catalog.read() as conn:
         archives = archives_by_ids(conn, [first.archive_id] if first.archive_id is not None else [])
         root = place_by_id(conn, first.place_id).root
+        standing = holds_of(conn, first.id)
+    holds = hold_lines(app.catalog, standing)
     explained = explain(first, archives[0] if archives else None, app.policy, now)
     past = list(iter_past(app.catalog, [first]))
     names = ", ".join(f"{other.id} ({other.original.value})" for other in others)
@@ -68,6 +72,6 @@ def _deliver(call: Invocation, form: Form, app: App, found: list[Segment], now: 
     deliver(
         call,
         form,
-        blocks=lambda: [*fold_explanation(explained, root=root, past=past, now=now), *tail],
-        json=lambda: [render_json("lifecycle.explanation/1", {"explanation": explained, "past": past})],
+        blocks=lambda: [*fold_explanation(explained, root=root, past=past, now=now, holds=holds), *tail],
+        json=lambda: [render_json("lifecycle.explanation/1", {"explanation": explained, "past": past, "holds": holds})],
     )

@@ -34,6 +34,7 @@ COMMANDS: Final = (
     _row("ls", _FIND, "List segments, or count them by job, team, class, tier."),
     _row("explain", _FIND, "Say all about one segment: state, next step, when and why."),
     _row("history", _FIND, "List runs, what one run did, or what happened to one path."),
+    _row("hold", _FIND, "Keep segments whatever their age: add, list and end holds."),
     _row("restore", _FIND, "Bring segments back as files, exactly as they were."),
     _row("estimate", _SETTLE, "Say how much storage logs will need: raw, compressed, per tier in the steady state."),
     _row("init", _SETTLE, "Make a starter policy, the catalog and the markers."),
@@ -56,6 +57,9 @@ _WORDS_OF: Final = {
     "restore": "recover fetch recall retrieve download extract undelete unarchive cp copy",
     "init": "setup install new create configure bootstrap",
     "scan": "index crawl sync refresh discover update",
+    "hold add": "keep retain pin legal-hold preserve protect freeze",
+    "hold end": "release unhold unpin unlock",
+    "hold list": "holds",
     "policy check": "validate lint check test-config config-test configtest",
     "policy show": "config settings rules",
     "policy schema": "schema",
@@ -66,7 +70,7 @@ _WORDS_OF: Final = {
 OTHER_WORDS: Final[Mapping[str, str]] = {word: ours for ours, words in _WORDS_OF.items() for word in words.split()}
 # Of the design, and not there yet: said plainly, and never guessed into something else.
 NOT_YET: Final = (
-    "search", "cat", "hold", "verify", "doctor", "metrics", "incidents", "serve",
+    "search", "cat", "verify", "doctor", "metrics", "incidents", "serve",
 )  # fmt: skip
 
 OTHER_OPTIONS: Final[Mapping[str, str]] = {

@@ -30,14 +30,14 @@ class _Doomed:
 
 
 def purge_archives(site: Site, batch: PlannedBatch) -> Tally:
-    """Remove archives whole. One with a member that is not marked, in grace, or present in hot again stays."""
+    """Remove archives whole. One with a member that is held, not marked, in grace, or present in hot again stays."""
     tally = Tally()
     archives = site.journal.live_archives(batch.archive_ids)
     rows = site.journal.archive_members([archive.id for archive in archives])
-    doomed, intent = [], _intent(site, batch)
+    doomed, intent, held = [], _intent(site, batch), site.expiry.held([row.id for row in rows])
     for archive in archives:
         members = [row for row in rows if row.archive_id == archive.id]
-        if all(_may_go(site, intent, row) for row in members):
+        if all(row.id not in held and _may_go(site, intent, row) for row in members):
             segments = tuple(row.id for row in members)
             doomed.append(
                 _Doomed(archive_id=archive.id, key=archive.key, size_bytes=archive.size_bytes, segments=segments)
@@ -52,7 +52,10 @@ def purge_archives(site: Site, batch: PlannedBatch) -> Tally:
     head = site.journal.intend(
         lease, batch, _intent(site, batch, tuple(d.archive_id for d in doomed)), None, identities
     )
-    site.expiry.record_purge(lease, head, sorted(going), batch)
+    if not site.expiry.record_purge(lease, head, sorted(going), batch):
+        site.journal.abandon(lease, head.id, Outcome.KEPT, _HELD_SINCE)
+        tally.kept += len(going)
+        return tally
     removed = [archive for archive in doomed if _removed(site, batch.place_id, archive, tally)]
     purged = [segment for archive in removed for segment in archive.segments]
     site.expiry.close_purge(lease, head, removed_archives=[a.archive_id for a in removed], purged=purged, refused=())
@@ -61,6 +64,9 @@ def purge_archives(site: Site, batch: PlannedBatch) -> Tally:
     tally.freed_bytes += sum(archive.size_bytes for archive in removed)
     tally.archives += len(removed)
     return tally
+
+
+_HELD_SINCE: Final = "a hold began since the plan"
 
 
 def _may_go(site: Site, intent: Intent, row: Any) -> bool:
@@ -97,9 +103,11 @@ def purge_originals(site: Site, batch: PlannedBatch) -> Tally:
     due = site.expiry.purgeable(head, site.now_ns)
     members = [m for m in site.journal.members(head.id) if m.segment_id in due and _is_purgeable(m)]
     if not members:
-        site.journal.abandon(lease, head.id, Outcome.KEPT, "not marked, in grace, or changed since the plan")
+        site.journal.abandon(lease, head.id, Outcome.KEPT, "not marked, in grace, held, or changed since the plan")
         return Tally(kept=len(rows))
-    site.expiry.record_purge(lease, head, [m.segment_id for m in members], batch)
+    if not site.expiry.record_purge(lease, head, [m.segment_id for m in members], batch):
+        site.journal.abandon(lease, head.id, Outcome.KEPT, _HELD_SINCE)
+        return Tally(kept=len(rows))
     work = site.places[batch.place_id]
     order = ReleaseOrder(
         batch_id=head.id,

@@ -45,6 +45,16 @@ def retention_blocker(candidate: Candidate, figures: Figures | ReasonCode, now_n
     return ReasonCode.JOB_STILL_WRITES if end_ns is not None and end_ns > now_ns else None
 
 
+def mark_fault(candidate: Candidate, figures: Figures | ReasonCode, now_ns: int) -> ReasonCode | None:
+    """Why a mark that a segment has is wrong by now: it comes off, whatever its grace."""
+    if candidate.hold_id is not None:
+        return ReasonCode.HELD
+    code = retention_blocker(candidate, figures, now_ns)
+    if code is ReasonCode.TOO_YOUNG and (candidate.last_write_ns or 0) <= (candidate.marked_ns or 0):
+        return ReasonCode.RETENTION_CHANGED
+    return code
+
+
 def move_blocker(candidate: Candidate, now_ns: int) -> ReasonCode | None:
     """Why a segment old enough for a colder tier stays in hot this time."""
     if candidate.original == Original.OPEN:
@@ -94,6 +104,8 @@ def early_expiry_blocker(candidate: Candidate, figures: Figures, now_ns: int) ->
 
 def mark_blocker(candidate: Candidate, figures: Figures, now_ns: int) -> ReasonCode | None:
     """Why a segment whose retention has ended is not marked this time."""
+    if candidate.hold_id is not None:
+        return ReasonCode.HELD
     if candidate.archive_state == ArchiveState.QUARANTINED:
         return ReasonCode.QUARANTINED
     if candidate.original == Original.MISSING:
@@ -133,6 +145,8 @@ def purge_blocker(candidate: Candidate, grace_ns: int, now_ns: int) -> ReasonCod
 
     The longer of the grace it was marked with and today's counts: policy may have lengthened it since.
     """
+    if candidate.hold_id is not None:
+        return ReasonCode.HELD
     if candidate.marked_ns is None or candidate.purge_after_ns is None:
         return ReasonCode.TOO_YOUNG
     if max(candidate.purge_after_ns, candidate.marked_ns + grace_ns) > now_ns:
@@ -188,5 +202,6 @@ def candidate_of(segment: Segment, archive: Archive | None) -> Candidate:
         archive_newest_ns=archive.newest_write_ns if archive else None,
         marked_ns=segment.marked_ns,
         purge_after_ns=segment.purge_after_ns,
+        hold_id=segment.hold_id,
         error_blocks=segment.error_blocks,
     )

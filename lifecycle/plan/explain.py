@@ -15,6 +15,7 @@ from lifecycle.plan.decide import (
     candidate_of,
     copy_blocker,
     mark_blocker,
+    mark_fault,
     move_blocker,
     purge_blocker,
     reached_tier,
@@ -152,10 +153,8 @@ class _View:
         yield self._step(ActionKind.RELEASE, reached_tier(self._c), at_ns, ReasonCode.AGED, blocker, note=note)
 
     def _marked_steps(self) -> Iterator[Step]:
-        wrong = retention_blocker(self._c, self._figures, self._now_ns)
+        wrong = mark_fault(self._c, self._figures, self._now_ns)
         if wrong is not None:
-            if wrong is ReasonCode.TOO_YOUNG and (self._c.last_write_ns or 0) <= (self._c.marked_ns or 0):
-                wrong = ReasonCode.RETENTION_CHANGED
             yield self._step(ActionKind.UNMARK, reached_tier(self._c), self._now_ns, wrong, None)
             return
         yield from self._release_steps()
@@ -184,6 +183,8 @@ class _View:
     def _expiry(self, figures: Figures, at_ns: int) -> Iterator[Step]:
         blocker = mark_blocker(self._c, figures, self._now_ns)
         note = f"counts from the job's last write, at most {JOB_FACTOR} times" if figures.by_job else ""
+        if self._c.hold_id is not None:
+            note = f"not while hold {self._c.hold_id} stands"
         yield self._step(ActionKind.MARK, reached_tier(self._c), at_ns, ReasonCode.EXPIRED, blocker, note=note)
         yield self._purge(max(at_ns, self._now_ns) + self._grace_ns, None)
 
@@ -300,6 +301,8 @@ class _View:
             required=required.value,
             rule=figures.after(required) if required is not TierName.HOT else None,
         )
+        if c.hold_id is not None:
+            yield Condition(name="not held", is_met=False, current=f"hold {c.hold_id}", required="no hold")
         if c.archive_state == ArchiveState.QUARANTINED:
             yield Condition(name="its archive is sound", is_met=False, current="quarantined", required="live")
         for name, until in (("not set aside", c.set_aside_until_ns), ("stay is over", c.stay_until_ns)):

@@ -84,7 +84,8 @@ class MemoryDue:
         yield from sorted(over, key=lambda c: (c.purge_after_ns, c.id))
         rest = [c for c in self._candidates if c.purge_after_ns is not None and not _grace_over(c, now_ns)]
         yield from sorted((c for c in rest if self._digest(c) != policy_digest), key=lambda c: c.id)
-        same = [c for c in rest if self._digest(c) == policy_digest]
+        yield from sorted((c for c in rest if self._digest(c) == policy_digest and c.hold_id), key=lambda c: c.id)
+        same = [c for c in rest if self._digest(c) == policy_digest and c.hold_id is None]
         for pair, after_ns in jobs:
             wrote = [c for c in same if _pair(c) == pair and c.job_last_write_ns > after_ns]
             yield from sorted(wrote, key=lambda c: (c.job_id, c.id))

@@ -30,6 +30,7 @@ from lifecycle.plan.decide import (
     is_due_to_move,
     leaving_place,
     mark_blocker,
+    mark_fault,
     move_blocker,
     purge_blocker,
     reached_tier,
@@ -139,10 +140,7 @@ class _Planner:
         ]
 
     def _mark_is_wrong(self, candidate: Candidate) -> ReasonCode | None:
-        code = retention_blocker(candidate, self._book.of(candidate.team, candidate.class_name), self._now_ns)
-        if code is ReasonCode.TOO_YOUNG and (candidate.last_write_ns or 0) <= (candidate.marked_ns or 0):
-            return ReasonCode.RETENTION_CHANGED
-        return code
+        return mark_fault(candidate, self._book.of(candidate.team, candidate.class_name), self._now_ns)
 
     def _unmark(self, closed: tuple[tuple[PlaceKey, ReasonCode], list[Candidate]]) -> PlannedBatch:
         (key, code), candidates = closed

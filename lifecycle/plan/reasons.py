@@ -41,6 +41,7 @@ TEXTS: Final[Mapping[ReasonCode, str]] = {
     ReasonCode.RECLASSIFYING: "its class is to be looked at again: the class rules changed",
     ReasonCode.MISSING: "its original was not there in the last scan",
     ReasonCode.QUARANTINED: "its archive is damaged and in quarantine",
+    ReasonCode.HELD: "held",
     ReasonCode.HARD_LINKED: "has more than one name",
     ReasonCode.COPY_DUE: "last write over {required} ago: stored early, its original stays",
     ReasonCode.OVER_HIGH: "relief: {current}, high {required}",

@@ -10,6 +10,7 @@ from lifecycle.names import show_name
 from lifecycle.plan.explain import Explanation, Step
 from lifecycle.plan.reasons import render_reason
 from lifecycle.report.blocks import Block, Cell, Column, Line, Table, Tone
+from lifecycle.report.figures import HoldLine
 from lifecycle.report.past import PastStep
 from lifecycle.units import format_instant, format_left, format_size, from_ns
 
@@ -18,11 +19,17 @@ _VERBS = {ActionKind.TRANSITION: "transition", ActionKind.MERGE: "merge", Action
           ActionKind.COPY: "copy"}  # fmt: skip
 
 
-def fold_explanation(found: Explanation, *, root: str, past: Iterable[PastStep], now: datetime) -> Iterator[Block]:
+def fold_explanation(
+    found: Explanation, *, root: str, past: Iterable[PastStep], now: datetime, holds: Iterable[HoldLine] = ()
+) -> Iterator[Block]:
     segment = found.segment
     yield Line(text=f"{root.rstrip('/')}/{show_name(segment.path)}", tone=Tone.HEAD)
     width = max((len(_verb(step)) for step in (found.next, *found.then) if step is not None), default=0)
-    rows = [*_rows_of(segment), ("next", _next_words(found, now, width))]
+    rows = [
+        *_rows_of(segment),
+        *(("held", _hold_words(hold)) for hold in holds),
+        ("next", _next_words(found, now, width)),
+    ]
     rows += [("then", _step_words(step, now, width)) for step in found.then]
     rows += [("past", _past_words(step)) for step in past]
     yield Table(columns=(Column(key="when"), Column(key="what")), rows=rows, has_heading=False)
@@ -41,6 +48,11 @@ def _rows_of(segment: Segment) -> Iterator[tuple[Cell, ...]]:
     waits = f" · {segment.claimed_class} once that is accepted" if segment.claimed_class else ""
     yield "class", f"{segment.class_name} ({rule}{f', {rule.text}' if rule.text else ''}){waits}"
     yield "state", f"{_age_words(segment)} · {_where_words(segment)}"
+
+
+def _hold_words(hold: HoldLine) -> str:
+    until = f"until {format_instant(hold.ends)}" if hold.ends else "until somebody ends it"
+    return f"hold {hold.id} · {hold.owner}: {hold.reason} · {until}  {hold.source}"
 
 
 def _age_words(segment: Segment) -> str:

@@ -255,6 +255,31 @@ class ScanOnceReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HoldLine:
+    """One hold and what it covers that can still be read."""
+
+    id: int
+    selector: str  # in the words of the command line
+    reason: str
+    owner: str
+    source: str
+    began: datetime
+    ends: datetime | None
+    ended: datetime | None
+    ended_by: str
+    is_pending: bool
+    segments: int
+    logical_bytes: int
+    marked: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoldReport:
+    holds: tuple[HoldLine, ...]
+    going: int = 0  # segments that a purge was removing already
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreReport:
     """What a restore wrote. Files that were there and not overwritten are ``skipped``."""
 

@@ -28,6 +28,29 @@ def upgrade() -> None:
         "uq_segments_companion", ["companion_of"], "companion_of IS NOT NULL AND tier IS NOT NULL", unique=True
     )
 
+    with op.batch_alter_table("holds") as holds:
+        holds.add_column(sa.Column("place_id", _id(), nullable=True))
+        holds.add_column(sa.Column("directory", sa.LargeBinary(), nullable=True))
+        holds.add_column(sa.Column("missing_scans", sa.Integer(), server_default="0", nullable=False))
+        holds.add_column(sa.Column("applied_id", sa.BigInteger(), server_default="0", nullable=False))
+        holds.create_foreign_key("fk_holds_place_id_places", "places", ["place_id"], ["id"])
+    standing = sa.text("released_ns IS NULL")
+    op.create_index("ix_holds_standing", "holds", ["id"], sqlite_where=standing, postgresql_where=standing)
+    op.create_table(
+        "hold_members",
+        sa.Column("segment_id", _id(), nullable=False),
+        sa.Column("hold_id", _id(), nullable=False),
+        sa.ForeignKeyConstraint(["segment_id"], ["segments.id"], name="fk_hold_members_segment_id_segments"),
+        sa.ForeignKeyConstraint(["hold_id"], ["holds.id"], name="fk_hold_members_hold_id_holds"),
+        sa.PrimaryKeyConstraint("segment_id", "hold_id", name="pk_hold_members"),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("ix_hold_members_hold_id", "hold_members", ["hold_id"])
+
+
+def _id() -> sa.types.TypeEngine[int]:
+    return sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
 
 def _create_partial_index(name: str, columns: list[str], where: str, *, unique: bool = False) -> None:
     condition = sa.text(where)

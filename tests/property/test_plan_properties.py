@@ -57,6 +57,7 @@ def segments(draw: st.DrawFn, *, may_be_unlisted: bool = True) -> Segment:
         gid=draw(st.sampled_from([10, 20])),
         original=draw(st.sampled_from([Original.SETTLED] * 6 + [Original.OPEN, Original.MISSING])),
         set_aside_until_ns=draw(st.sampled_from([None, None, None, NOON_NS, NOON_NS + 1])),
+        hold_id=draw(st.sampled_from([None] * 5 + [7])),
     )  # fmt: skip
 
 
@@ -153,6 +154,7 @@ def marked_segments(view: View, policy: Policy) -> set[int]:
         s.id
         for s in view.segments
         if s.marked_ns is None
+        and s.hold_id is None
         and has_expired(s, policy)
         and s.first_seen_ns <= ago_ns("24h")
         and required_warmth(s, policy, age_ns(s)) <= (s.archive_tier or TierName.HOT).warmth
@@ -163,6 +165,8 @@ def marked_segments(view: View, policy: Policy) -> set[int]:
 
 def purged_segments(view: View, policy: Policy) -> set[int]:
     def is_ready(s: Segment) -> bool:
+        if s.hold_id is not None:
+            return False
         return s.purge_after_ns is not None and s.purge_after_ns <= NOON_NS and has_expired(s, policy)
 
     gone = {
@@ -200,11 +204,13 @@ def test_every_due_segment_is_in_exactly_one_batch_and_no_other_is(view: View, p
     assert touched(plan, view, *MOVES) == sorted(moved)
     assert touched(plan, view, ActionKind.MARK) == sorted(marked_segments(view, policy))
     assert touched(plan, view, ActionKind.PURGE) == sorted(purged_segments(view, policy))
-    wrong = {s.id for s in view.segments if s.marked_ns is not None and not has_expired(s, policy)}
-    found = set(touched(plan, view, ActionKind.UNMARK))
-    assert found <= wrong
+    marked = [s for s in view.segments if s.marked_ns is not None]
+    wrong = {s.id for s in marked if s.hold_id is not None or not has_expired(s, policy)}
+    found = touched(plan, view, ActionKind.UNMARK)
+    assert len(found) == len(set(found)) and set(found) <= wrong
+    assert {s.id for s in marked if s.hold_id is not None} <= set(found)
     # Under one policy a mark goes wrong by its job, or is looked at when its grace is over.
-    assert {s.id for s in view.segments if s.id in wrong and (s.purge_after_ns or 0) <= NOON_NS} <= found
+    assert {s.id for s in view.segments if s.id in wrong and (s.purge_after_ns or 0) <= NOON_NS} <= set(found)
 
 
 @given(views(), policies)
@@ -228,7 +234,7 @@ def test_no_plan_purges_what_is_not_marked_or_has_a_reason_to_stay(view: View, p
     by_id = {s.id: s for s in view.segments}
     for segment_id in touched(plan_of(view, policy), view, ActionKind.PURGE):
         segment = by_id[segment_id]
-        assert segment.marked_ns is not None
+        assert segment.marked_ns is not None and segment.hold_id is None
         assert (segment.purge_after_ns or NOON_NS + 1) <= NOON_NS
         assert has_expired(segment, policy)
 

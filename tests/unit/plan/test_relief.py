@@ -443,3 +443,16 @@ def test_only_the_actions_that_are_asked_for_are_planned() -> None:
     view = a_view(beside, *young(30), archives=[archive])
     done = relieve(view, MARKS, a_file_system(used="990MiB"), only=[ActionKind.RELEASE])
     assert {batch.kind for batch in done.ahead} == {ActionKind.RELEASE}
+
+
+def test_what_is_held_is_neither_expired_early_nor_purged_ahead_of_its_grace() -> None:
+    rule = a_class("training", warm_after=None, cold_after=None, expire_after="60d", expire_early=EARLY)
+    policy = a_policy_with_marks(classes=[rule], tiers=[])
+    old = a_segment("20d", size="60MiB", hold_id=7)
+    marked = a_segment("70d", size="60MiB", marked="30h", hold_id=7)
+    done = relieve(a_view(old, marked), policy, a_file_system(used="990MiB"))
+    assert done.ids(ActionKind.PURGE) == []
+    free = relieve(
+        a_view(*(replace(each, hold_id=None) for each in (old, marked))), policy, a_file_system(used="990MiB")
+    )
+    assert free.ids(ActionKind.PURGE) == ids_of([marked, old])

@@ -1,0 +1,68 @@
+"""Holds folded to lines and a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lifecycle.report.blocks import Block, Cell, CellKind, Column, Line, Table, Tone
+from lifecycle.report.figures import HoldLine, HoldReport
+from lifecycle.report.runs import count_of
+from lifecycle.units import format_instant, format_size
+
+
+def fold_holds(report: HoldReport) -> Iterator[Block]:
+    """``hold list``."""
+    if not report.holds:
+        yield Line(text="no holds", tone=Tone.QUIET)
+        return
+    yield table_of_holds(report)
+
+
+def fold_added(report: HoldReport) -> Iterator[Block]:
+    for hold in report.holds:
+        until = f"until {format_instant(hold.ends)}" if hold.ends else "until somebody ends it"
+        what = f"hold {hold.id}: {_usage(hold)} of {hold.selector} kept {until}"
+        yield Line(text=what, tone=Tone.GOOD)
+        if hold.marked:
+            marked = f"{count_of(hold.marked, 'mark')} among them: they come off with the next run"
+            yield Line(text=marked, tone=Tone.QUIET)
+        yield Line(text=f"what comes later and fits is held as well; end it with: lifecycle hold end {hold.id}")
+    if report.going:
+        late = f"{count_of(report.going, 'segment')} among them are being purged right now: the hold came too late"
+        yield Line(text=late, tone=Tone.ALARM)
+
+
+def fold_ended(report: HoldReport) -> Iterator[Block]:
+    for hold in report.holds:
+        text = f"hold {hold.id} has ended: {_usage(hold)} of {hold.selector} go by their retention again"
+        yield Line(text=text, tone=Tone.GOOD)
+
+
+def _usage(hold: HoldLine) -> str:
+    return f"{count_of(hold.segments, 'segment')} ({format_size(hold.logical_bytes)})"
+
+
+def table_of_holds(report: HoldReport) -> Table:
+    columns = (
+        Column(key="id", kind=CellKind.NUMBER), Column(key="segments", kind=CellKind.COUNT),
+        Column(key="logical_bytes", title="LOGICAL", kind=CellKind.SIZE),
+        Column(key="marked", kind=CellKind.COUNT, in_text=False),
+        Column(key="began", kind=CellKind.INSTANT), Column(key="ends", kind=CellKind.INSTANT, in_text=False),
+        Column(key="ended", kind=CellKind.INSTANT, in_text=False), Column(key="ended_by", in_text=False),
+        Column(key="until"), Column(key="owner"), Column(key="from"), Column(key="reason"), Column(key="selector"),
+    )  # fmt: skip
+    return Table(columns=columns, rows=[_row(hold) for hold in report.holds])
+
+
+def _row(hold: HoldLine) -> tuple[Cell, ...]:
+    return (
+        hold.id, hold.segments, hold.logical_bytes, hold.marked, hold.began, hold.ends, hold.ended, hold.ended_by,
+        _until(hold), hold.owner, hold.source, hold.reason, hold.selector,
+    )  # fmt: skip
+
+
+def _until(hold: HoldLine) -> str:
+    if hold.ended is not None:
+        return f"ended {format_instant(hold.ended)}"
+    until = "for ever" if hold.ends is None else format_instant(hold.ends)
+    return f"{until}, pending" if hold.is_pending and not hold.segments else until

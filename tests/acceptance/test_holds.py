@@ -1,0 +1,149 @@
+"""Holds through the real command: what is held outlives its retention, and goes by it again once the hold has ended."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.site import Site
+
+LINES = b"step 1 loss 2.5\n" * 40
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """Two jobs of vision and one of nlp, written some days ago, stored on the first day."""
+    site = Site(tmp_path)
+    for job, days in (("detr-1", 2), ("detr-2", 3)):
+        for rank in range(3):
+            site.write(f"vision/{job}/rank_{rank}.log".encode(), LINES, days=days)
+    site.write(b"nlp/rlhf-9/rank_0.log", LINES, days=2)
+    site("init", "--source", "logs", "--tiers", "tiers", "--rehearsal")
+    site("run", "--now", "+2h")
+    return site
+
+
+def rows(site: Site, *arguments: str) -> list[dict[str, Any]]:
+    done = site.run("ls", "--json", *arguments, code=None)
+    found: list[dict[str, Any]] = json.loads(done.stdout)["rows"] if done.returncode == 0 else []
+    return found
+
+
+def jobs(site: Site, *arguments: str) -> set[str]:
+    return {row["job"] for row in rows(site, *arguments)}
+
+
+def test_what_is_held_outlives_its_retention_and_goes_by_it_once_the_hold_has_ended(site: Site) -> None:
+    said = site("hold", "add", "--job", "detr-1", "--reason", "paper, table 3", "--owner", "chen")
+    assert "hold 1: 3 segments (1.88 KiB) of --job detr-1 kept until somebody ends it" in said
+    for now in ("+29d", "+30d", "+34d", "+40d"):
+        site("run", "--now", now)
+    assert jobs(site) == {"detr-1"} and not rows(site, "--state", "marked")
+    listed = json.loads(site("hold", "list", "--json"))["holds"]
+    assert [(it["owner"], it["reason"], it["segments"], it["ends"]) for it in listed] == [
+        ("chen", "paper, table 3", 3, None)
+    ]
+    site("hold", "end", "1", "--reason", "it is out")
+    assert "no holds" in site("hold", "list") and "it is out" in site("hold", "list", "--all", "--format", "csv")
+    site("run", "--now", "+41d")
+    assert {row["job"] for row in rows(site, "--state", "marked")} == {"detr-1"}
+    site("run", "--now", "+45d")
+    assert jobs(site) == set()
+
+
+def test_a_hold_on_what_is_marked_takes_the_mark_off_and_never_lets_it_be_purged(site: Site) -> None:
+    site("run", "--now", "+29d")
+    site("run", "--now", "+30d")
+    assert len(rows(site, "--state", "marked")) == 7
+    said = site("hold", "add", "--team", "vision", "--job", "detr-2", "--reason", "incident 4711")
+    assert "3 marks among them: they come off with the next run" in said
+    plan = site("plan", "--now", "+34d")
+    assert "unmark" in plan and "held" in plan
+    site("run", "--now", "+34d")  # the grace of all of them is over
+    assert jobs(site) == {"detr-2"} and not rows(site, "--state", "marked")
+
+
+def test_purge_alone_leaves_what_is_held(site: Site) -> None:
+    site("run", "--now", "+29d")
+    site("run", "--now", "+30d")
+    site("hold", "add", "--team", "*", "--reason", "audit")
+    site("run", "--now", "+34d", "--only", "purge")
+    assert len(rows(site)) == 7
+
+
+def test_a_plan_made_before_the_hold_removes_nothing_of_it(site: Site) -> None:
+    site("run", "--now", "+29d")
+    site("run", "--now", "+30d")
+    assert "purge" in site("plan", "--now", "+34d", "--out", "plan.json")
+    site("hold", "add", "--job", "*", "--reason", "audit")
+    site("run", "--now", "+34d", "--plan", "plan.json")
+    assert len(rows(site)) == 7
+
+
+def test_what_comes_later_and_fits_is_held_from_its_first_scan_on(site: Site) -> None:
+    site("hold", "add", "--job", "swin-*", "--reason", "no job yet", code=8)
+    said = site("hold", "add", "--job", "swin-*", "--reason", "baseline", "--pending", "--ends", "+90d")
+    assert "hold 1: 0 segments" in said and "pending" in site("hold", "list")
+    site.write(b"vision/swin-3/rank_0.log", LINES, days=1)
+    site("run", "--now", "+3h")
+    assert jobs(site, "--state", "held") == {"swin-3"}
+    for now in ("+29d", "+31d", "+36d", "+60d", "+89d"):
+        site("run", "--now", now)
+    assert jobs(site) == {"swin-3"}
+    site("run", "--now", "+91d")  # its date has come
+    assert {row["job"] for row in rows(site, "--state", "marked")} == {"swin-3"}
+    assert "ended" in site("hold", "list", "--all")
+    site("run", "--now", "+95d")
+    assert jobs(site) == set()
+
+
+def test_a_held_segment_moves_to_colder_tiers_all_the_same(site: Site) -> None:
+    site("hold", "add", "--job", "detr-1", "--reason", "paper")
+    site("run", "--now", "+8d")
+    assert {row["tier"] for row in rows(site, "--job", "detr-1")} == {"cold"}
+
+
+def test_one_path_or_one_rank_can_be_held(site: Site) -> None:
+    path = Path(site.folder) / "logs/nlp/rlhf-9/rank_0.log"
+    site("hold", "add", "--path", str(path), "--reason", "for the vendor")
+    site("hold", "add", "--job", "detr-1", "--rank", "0-1", "--reason", "two ranks")
+    assert {(row["job"], row["rank"]) for row in rows(site, "--state", "held")} == {
+        ("rlhf-9", 0), ("detr-1", 0), ("detr-1", 1),
+    }  # fmt: skip
+    said = site("hold", "list")
+    assert "--job detr-1 --rank 0-1" in said and "--path" in said
+
+
+def test_explain_says_who_holds_it_why_and_until_when(site: Site) -> None:
+    site("hold", "add", "--job", "rlhf-9", "--reason", "paper, table 3", "--owner", "chen", "--ends", "+400d")
+    path = str(Path(site.folder) / "logs/nlp/rlhf-9/rank_0.log")
+    said = site("explain", path)
+    assert "hold 1" in said and "paper, table 3" in said and "chen" in said
+    site("run", "--now", "+31d")
+    said = site("explain", path, "--now", "+31d")
+    assert "not held" in said and "no hold" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--reason", "x"), "nothing is selected"),
+        (("--job", "detr-1", "--reason", " "), "needs a reason and an owner"),
+        (("--job", "detr-1", "--reason", "x", "--ends", "-1d"), "would have ended"),
+    ],
+)
+def test_a_hold_that_makes_no_sense_is_refused(site: Site, arguments: tuple[str, ...], words: str) -> None:
+    assert words in site.run("hold", "add", *arguments, code=2).stderr
+    assert "no holds" in site("hold", "list", "--all")
+
+
+def test_ending_what_is_not_there_ends_nothing(site: Site) -> None:
+    site("hold", "add", "--job", "detr-1", "--reason", "paper")
+    assert "there is no hold 7" in site.run("hold", "end", "1", "7", code=8).stderr
+    assert "detr-1" in site("hold", "list")
+    site("hold", "end", "1")
+    assert "hold 1 ended" in site.run("hold", "end", "1", code=2).stderr
+    assert "did you mean lifecycle hold end" in site.run("hold", "release", "1", code=2).stderr
