@@ -89,7 +89,7 @@ def may(session: Session, batch: PlannedBatch, options: RunOptions) -> bool:
     """Whether this run may carry a planned batch out; places that are not ours today are left for another run."""
     if options.only is not None and batch.kind not in options.only:
         return False
-    if session.refuses_removals and not (batch.kind.moves or batch.kind is ActionKind.UNMARK):
+    if session.refuses_removals and not (batch.kind.reads_content or batch.kind is ActionKind.UNMARK):
         return False
     return any(opened.place.id == batch.place_id and not opened.is_behind for opened in session.opened)
 

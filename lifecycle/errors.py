@@ -118,6 +118,11 @@ class PlaceUnavailable(LifecycleError):
     consequence = Consequence.SKIP
 
 
+class LeftBehind(PlaceUnavailable):
+    """An attempt failed, and what it had made could not be taken back: the journal still names it, and the next run's
+    recovery looks after it."""
+
+
 class Skipped(LifecycleError):
     """A segment or batch that is left alone this time: changed, open, vanished, clashing."""
 

@@ -76,6 +76,12 @@ class ActionKind(StrEnum):
     PURGE = "purge"
     RELEASE = "release"  # an original whose committed stored copy is all that is needed: no I/O but the removal
     COPY = "copy"  # a stored copy early, while the original stays (``copy_after``)
+    EXTRACT = "extract"  # error lines kept of what nobody looked through when it was stored, or of what never is
+
+    @property
+    def reads_content(self) -> bool:
+        """Whether whole segments are read: the work that is worth worker processes."""
+        return self.moves or self is ActionKind.EXTRACT
 
     @property
     def moves(self) -> bool:
@@ -92,6 +98,7 @@ class Outcome(StrEnum):
     UNMARKED = "unmarked"
     PURGED = "purged"
     COPIED = "copied"  # stored, and its original stays
+    EXTRACTED = "extracted"  # looked through, its error lines kept if it has any
     KEPT = "kept"  # changed, open, held, clashing: left alone, its stored copy is surplus
     FAILED = "failed"  # could not be read or written
 
@@ -141,6 +148,7 @@ class ReasonCode(StrEnum):
     HARD_LINKED = "hard_linked"
     HELD = "held"  # somebody asked that it be kept, whatever its age
     COPY_DUE = "copy_due"
+    NOT_EXTRACTED = "not_extracted"  # policy keeps its error lines, and nobody has looked for them yet
     # Relief: before its time, because room is needed.
     OVER_HIGH = "over_high"
     OVER_RESERVE = "over_reserve"

@@ -8,6 +8,8 @@ tables, labels and messages; the bytes themselves stay in the catalog and in arc
 from __future__ import annotations
 
 import re
+from hashlib import blake2b
+from typing import Final
 
 from lifecycle.errors import UsageError
 
@@ -21,6 +23,20 @@ def _escape(match: re.Match[str]) -> str:
         return "\\\\"
     raw = bytes([ord(char) - 0xDC00]) if "\udc80" <= char <= "\udcff" else char.encode("utf-8", "surrogatepass")
     return "".join(f"\\x{byte:02x}" for byte in raw)
+
+
+# The name of a companion is its source's with this behind it. No layout takes such a name for a log, so that no file
+# of a source is ever mistaken for one.
+ERRORS_ENDING: Final = b"#errors"
+_LONGEST_NAME: Final = 255  # bytes, of every file system that we know
+
+
+def companion_name(name: bytes) -> bytes:
+    """What the error lines of a log are called. A name too long for it is cut, and told apart by a digest."""
+    if len(name) + len(ERRORS_ENDING) <= _LONGEST_NAME:
+        return name + ERRORS_ENDING
+    ending = b"~" + blake2b(name, digest_size=8).hexdigest().encode() + ERRORS_ENDING
+    return name[: _LONGEST_NAME - len(ending)] + ending
 
 
 def show_name(raw: bytes) -> str:

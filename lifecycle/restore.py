@@ -64,6 +64,7 @@ class _Counts:
     renamed: int = 0
     narrowed: int = 0
     guarded: int = 0
+    companions: int = 0  # left out of a restore in place: they never were files of their source
 
 
 def restore(app: App, selector: Selector, options: RestoreOptions, progress: Progress) -> RestoreReport:
@@ -74,23 +75,27 @@ def restore(app: App, selector: Selector, options: RestoreOptions, progress: Pro
     with app.catalog.read() as conn:
         by_id = {place.id: place for place in places(conn)}
     checked: set[int] = set()
-    for page in _pages(iter_segments(app.catalog, selector, page=_PAGE)) if options.in_place else ():
+
+    def pages(counts: _Counts | None = None) -> Iterator[list[Segment]]:
+        return _pages(iter_segments(app.catalog, selector, page=_PAGE), options, counts)
+
+    for page in pages() if options.in_place else ():
         for place_id in {segment.place_id for segment in page} - checked:
             check_marker(app, by_id[place_id])  # an empty mount point would take the files and hide them
             checked.add(place_id)
     room = Room(app)
-    readable = chain.from_iterable(_pages(iter_segments(app.catalog, selector, page=_PAGE)))
-    _check_space(room, readable, by_id, options)
+    _check_space(room, chain.from_iterable(pages()), by_id, options)
     progress.phase("restore")
     write_back = WriteBack(overwrite=options.overwrite)
-    for page in _pages(iter_segments(app.catalog, selector, page=_PAGE)):
+    for page in pages(counts):
         _check_space(room, page, by_id, options)  # others write, too
         _restore_page(app, page, by_id, options, write_back, counts, progress)
     progress.done()
     if not (counts.files or counts.skipped or counts.problems):
-        raise NothingFound(
-            "no segment that can be read is selected", hint="lifecycle ls with the same selectors shows what there is"
-        )
+        hint = "lifecycle ls with the same selectors shows what there is"
+        if counts.companions:
+            hint = "error lines that were kept are no files of a source: --to DIR writes them"
+        raise NothingFound("no segment that can be read is selected", hint=hint)
     return RestoreReport(
         files=counts.files,
         size_bytes=counts.size_bytes,
@@ -98,6 +103,7 @@ def restore(app: App, selector: Selector, options: RestoreOptions, progress: Pro
         renamed=counts.renamed,
         narrowed=counts.narrowed,
         guarded=counts.guarded,
+        companions=counts.companions,
         read_bytes=counts.read_bytes,
         archives=len(counts.archives),
         to="in place" if options.in_place else str(options.to),
@@ -130,11 +136,15 @@ def _check_target(app: App, options: RestoreOptions) -> None:
             ) from error
 
 
-def _pages(segments: Iterator[Segment]) -> Iterator[list[Segment]]:
+def _pages(segments: Iterator[Segment], options: RestoreOptions, counts: _Counts | None) -> Iterator[list[Segment]]:
     page: list[Segment] = []
     for segment in segments:
-        if segment.tier is not None:
+        if segment.tier is None:
+            continue
+        if segment.companion_of is None or not options.in_place:
             page.append(segment)
+        elif counts is not None:
+            counts.companions += 1
         if len(page) == _PAGE:
             yield page
             page = []

@@ -108,7 +108,7 @@ def _execute(
             brakes = _brake(session, options)
             plan, _ = _spool(app, folder / "plan", session.now, options.only, brakes, space)
         summary = plan.summary
-        moves = [kind for kind in ActionKind if kind.moves]
+        moves = [kind for kind in ActionKind if kind.reads_content]
         moving = summary.segments_of(*moves)
         bytes_moving = sum(line.logical_bytes for line in summary.lines if line.action in moves)
         executor = BatchExecutor(site, on_done=_Shown(progress, summary), moving=(moving, bytes_moving), watch=watch)
@@ -167,7 +167,7 @@ def _still_due(
         if batch.is_ahead and batch.kind is ActionKind.PURGE:
             if (batch.team, batch.class_name) in doubtful:
                 members, archive_ids = (), ()
-        elif not batch.kind.moves and not batch.is_ahead:
+        elif batch.kind in ends and not batch.is_ahead:
             members = tuple(member for member in members if (batch.kind, member.segment_id) in segments)
             archive_ids = tuple(archive for archive in archive_ids if (batch.kind, archive) in archives)
         yield replace(batch, members=members, archive_ids=archive_ids)

@@ -94,7 +94,8 @@ def a_segment(
 ) -> Segment:
     """A settled segment last written ``age`` before noon, its original in hot unless ``tier`` says elsewhere.
 
-    In warm or cold it has a stored copy at a fifth of its size and a released original. ``job_age`` is the age of
+    In warm or cold it has a stored copy at a fifth of its size, was looked through for errors, and its original is
+    released. ``job_age`` is the age of
     the job's newest segment (its own age unless said); ``first_seen`` how long ago a scan first saw it (its own age
     unless said); ``marked`` how long ago it was marked, its purge due ``grace`` after that. ``age=None`` means "age
     unknown": no last write, and nothing else about it follows.
@@ -131,6 +132,7 @@ def a_segment(
         job_last_write_ns=write_ns if job_age is None else ago_ns(job_age),
         marked_ns=marked_ns,
         purge_after_ns=None if marked_ns is None else marked_ns + duration_ns(_duration(grace)),
+        error_blocks=0 if is_stored else None,
     )
     return replace(segment, **overrides)
 
@@ -226,14 +228,14 @@ def a_class(
 ) -> ClassRule:
     """The figures of one class, all written on one line of one file."""
     at = RuleRef(file=file, line=line, text=name)
-    keys = ("name", "warm_after", "cold_after", "expire_after", "expire_from", "evict", "expire_early")
+    figures = ("warm_after", "cold_after", "expire_after", "expire_from", "evict", "expire_early", "keep_errors_as")
     rule = ClassRule(
         name=name,
         warm_after=parse_duration(warm_after) if warm_after else None,
         cold_after=parse_duration(cold_after) if cold_after else None,
         expire_after=parse_duration(expire_after) if expire_after else None,
         expire_from=expire_from,
-        at=dict.fromkeys(keys, at),
+        at=dict.fromkeys(("name", *figures), at),
     )
     return replace(rule, **overrides)
 

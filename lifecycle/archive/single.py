@@ -68,6 +68,12 @@ class SingleWriter:
         self._member = facts
         self._digest = self._framing.append_text(facts, chunks)
 
+    @property
+    def last_digest(self) -> bytes:
+        if self._digest is None:
+            raise LifecycleError("a file of its own has no segment yet")
+        return self._digest
+
     def finish(self) -> ArchiveFacts:
         member, content_digest = self._member, self._digest
         if member is None or content_digest is None:

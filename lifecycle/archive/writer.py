@@ -55,6 +55,10 @@ class MemberWriter(Protocol):
 
     def add_member(self, facts: MemberFacts, data: bytes) -> None: ...
     def add_stream(self, facts: MemberFacts, chunks: Iterable[bytes]) -> None: ...
+    @property
+    def last_digest(self) -> bytes:
+        """BLAKE3 of the content that was added last."""
+
     def finish(self) -> ArchiveFacts: ...
     def close(self) -> None: ...
 
@@ -128,6 +132,10 @@ class ArchiveWriter:
         self._members.append(facts)
         self._offsets.append(offset)
         self._digests.append(digest)
+
+    @property
+    def last_digest(self) -> bytes:
+        return self._digests[-1]
 
     def finish(self) -> ArchiveFacts:
         """Write manifest, index record and seek table. The object is complete then, not yet durable."""

@@ -4,10 +4,11 @@ large run: those are named tuples, which are made and sent to a worker at a tent
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lifecycle.model import ActionKind, BatchState, Content, Labels, Original, Outcome
+from lifecycle.model import ActionKind, BatchState, Content, Labels, Original, Outcome, RuleRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,10 @@ class Intent:
     form: str = ""
     archive_ids: tuple[int, ...] = ()  # that it reads from, or removes
     policy_digest: str = ""
+    # The companions that are stored beside it, in an archive of their own:
+    errors_key: str = ""
+    errors_temporary: str = ""
+    errors_class: str = ""
     # A purge ahead of its time takes more than what is marked and past its grace:
     marked_until_ns: int = 0  # marks made by then
     written_until_ns: int = 0  # and what was last written by then, marked or not
@@ -73,12 +78,14 @@ class JournalMember(NamedTuple):
     original: Original
     archive_id: int | None
     outcome: str | None
+    companion_of: int | None = None
+    error_blocks: int | None = None
 
 
 class StoredMember(NamedTuple):
     """What a packer reports of one member of the new archive."""
 
-    segment_id: int
+    segment_id: int  # of a companion that is stored for the first time: its source's
     offset: int  # of its content in the archive's uncompressed stream
     digest: bytes  # BLAKE3 of its content
     share_bytes: int  # its part of the archive's bytes; the shares of all members add up to them
@@ -94,6 +101,19 @@ class StoredObject:
     manifest_digest: bytes
     form: str
     members: tuple[StoredMember, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """What a worker reports of the members that it looked through for errors, and of the companions that it stored.
+
+    ``sizes`` go along with the members of ``stored``, whose segments are the companions' sources.
+    """
+
+    blocks: Mapping[int, int]  # error blocks, by segment that was looked through
+    rule: RuleRef  # that asks for it
+    stored: StoredObject | None = None  # None: no errors in any
+    sizes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ changes in segments.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, text
@@ -33,6 +34,7 @@ class Facts(NamedTuple):
     archive_tier: str | None
     digest: bytes | None
     last_write_ns: int | None
+    error_blocks: int | None
 
     @property
     def stored_tier(self) -> TierName:
@@ -43,7 +45,7 @@ class Facts(NamedTuple):
 _FACTS: Final = (
     "SELECT s.id, s.team_id, s.class_id, s.day, s.size_bytes, s.allocated_bytes,"
     " s.stored_bytes, s.original, s.archive_id,"
-    " a.tier AS archive_tier, s.digest, s.last_write_ns"
+    " a.tier AS archive_tier, s.digest, s.last_write_ns, s.error_blocks"
     " FROM batch_members b JOIN segments s ON s.id = b.segment_id LEFT JOIN archives a ON a.id"
     " = s.archive_id WHERE b.batch_id = ?"
 )
@@ -91,17 +93,24 @@ def insert_archive(
 
 
 def attach(
-    conn: Connection, head: BatchHead, archive_id: int, stored: StoredObject, facts: Mapping[int, Facts]
+    conn: Connection,
+    head: BatchHead,
+    archive_id: int,
+    stored: StoredObject,
+    facts: Mapping[int, Facts],
+    blocks: Mapping[int, int] = MappingProxyType({}),
 ) -> None:
-    """Members are stored in this archive from now on; one whose original is there is still read from hot."""
+    """Members are stored in this archive from now on; one whose original is there is still read from hot. ``blocks``:
+    error blocks of those that were looked through on the way."""
     hot, tier = TierName.HOT.value, TierName(head.intent.tier).value
     deltas = RollupDeltas()
     rows = []
     for segment, offset, digest, share in stored.members:
         fact = facts[segment]
         deltas.add(fact.team_id, fact.class_id, tier, fact.day, 1, fact.size_bytes, share)
-        rows.append((digest, archive_id, offset, share, hot if fact.original in _PRESENT else tier, segment))
-    columns = ("digest", "archive_id", "archive_offset", "stored_bytes", "tier")
+        found = blocks.get(segment, fact.error_blocks)
+        rows.append((digest, archive_id, offset, share, hot if fact.original in _PRESENT else tier, found, segment))
+    columns = ("digest", "archive_id", "archive_offset", "stored_bytes", "tier", "error_blocks")
     update_at_once(conn, "segments", "id", columns, rows)
     deltas.apply(conn)
 
@@ -130,9 +139,9 @@ def drop_surplus(
         count_stored(deltas, fact, -1)
         if Original(fact.original) is Original.PARKED:  # it was given its name back
             deltas.add(fact.team_id, fact.class_id, TierName.HOT, fact.day, 1, fact.size_bytes, fact.allocated_bytes)
-        rows.append((None, None, None, 0, Original.OPEN.value, TierName.HOT.value, refusal.segment_id))
+        rows.append((None, None, None, 0, None, Original.OPEN.value, TierName.HOT.value, refusal.segment_id))
         conn.execute(_ONE_MEMBER_LESS, {"size": fact.size_bytes, "id": fact.archive_id})
-    columns = ("digest", "archive_id", "archive_offset", "stored_bytes", "original", "tier")
+    columns = ("digest", "archive_id", "archive_offset", "stored_bytes", "error_blocks", "original", "tier")
     update_rows(conn, "segments", ("id",), columns, rows)
     unsign(conn, [refusal.segment_id for refusal in refused])
 

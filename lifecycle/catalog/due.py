@@ -6,6 +6,7 @@ Reads only; keeps no cursor open between pages; costs what lies in the range, no
 Which index (a test looks at the query plans)
 - originals to move     ix_segments_due        team, class, last write; only settled ones that were never stored
 - archives to move      ix_archives_due        tier, team, class, newest write; only live ones
+- archives to look into ix_segments_unextracted  team, class, archive; only what is stored and was not looked through
 - copies made early     ix_segments_copied     team, class, last write; only originals beside a stored copy
 - ends of retention     ix_segments_live_age   team, class, last write; only unmarked ones with a tier
 - the same from jobs    ix_segments_live_job   of jobs found by ix_jobs_last_write_ns
@@ -25,7 +26,7 @@ from lifecycle.catalog.holds import HELD_BY, IS_HELD
 from lifecycle.catalog.store import Catalog
 from lifecycle.model import TierName, Usage
 from lifecycle.plan.bins import MAX_MEMBERS
-from lifecycle.plan.source import ArchiveMarks, Candidate, DueArchive, TeamClass
+from lifecycle.plan.source import ArchiveMarks, Candidate, DueArchive, TeamClass, Unextracted
 
 PAGE: Final = 2000
 _LOWEST: Final = -(2**63)
@@ -232,6 +233,26 @@ class CatalogDue:
         )
         rows = self._pages(sql, self._ids(pair), "s.last_write_ns", "s.id", 12, after_ns, until_ns)
         return map(self._candidate, rows)
+
+    def iter_unextracted(self, pair: TeamClass, *, now_ns: int) -> Iterator[Unextracted]:
+        sql = (
+            "SELECT s.archive_id, count(*), sum(s.size_bytes) FROM segments s WHERE s.archive_id IS NOT NULL"
+            " AND s.error_blocks IS NULL AND s.team_id = ? AND s.class_id = ? AND s.archive_id > ?"
+            " AND (s.set_aside_until_ns IS NULL OR s.set_aside_until_ns <= ?)"
+            " GROUP BY s.archive_id ORDER BY s.archive_id LIMIT ?"
+        )
+        after = _LOWEST
+        while True:
+            rows = self._fetch(sql, (*self._ids(pair), after, now_ns, self._page))
+            with self._catalog.read() as conn:
+                live = f"{_ARCHIVE} WHERE a.state = 'live' AND a.id IN ({{values}})"
+                archives = {row[0]: row for row in select_in(conn, live, [row[0] for row in rows])}
+            for archive_id, segments, logical_bytes in rows:
+                if archive_id in archives:
+                    yield Unextracted(self._archive(archives[archive_id]), segments, int(logical_bytes))
+            if len(rows) < self._page:
+                return
+            after = rows[-1][0]
 
     def iter_members(self, archive_ids: Sequence[int]) -> Iterator[ArchiveMarks]:
         for some in chunks(list(archive_ids), CHUNK // 4):

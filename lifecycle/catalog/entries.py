@@ -97,7 +97,8 @@ _MEMBERS: Final = (
     " CASE WHEN s.inode = b.inode AND s.size_bytes = b.size_bytes AND s.mtime_ns = b.mtime_ns THEN s.ctime_ns"
     " ELSE -1 END,"
     " s.allocated_bytes, s.mode, s.uid, s.gid, s.content, s.last_write_ns, s.digest, s.original, s.archive_id,"
-    " b.outcome, s.labels_id, t.name, j.name, l.node, l.rank, l.stream, l.attempt, l.extra"
+    " b.outcome, s.companion_of, s.error_blocks, s.labels_id, t.name, j.name, l.node, l.rank, l.stream, l.attempt,"
+    " l.extra"
     " FROM batch_members b JOIN segments s ON s.id = b.segment_id JOIN directories d ON d.id = s.directory_id"
     " JOIN label_sets l ON l.id = s.labels_id JOIN jobs j ON j.id = s.job_id JOIN teams t ON t.id = s.team_id"
     " WHERE b.batch_id = ? ORDER BY d.path, s.name"
@@ -107,12 +108,12 @@ _ORIGINALS: Final = {original.value: original for original in Original}
 
 
 def _member(row: Sequence[Any], labels: dict[int, Labels]) -> JournalMember:
-    known = labels.get(row[17])
+    known = labels.get(row[19])
     if known is None:
-        team, job, node, rank, stream, attempt, extra = row[18:]
-        known = labels[row[17]] = Labels(
+        team, job, node, rank, stream, attempt, extra = row[20:]
+        known = labels[row[19]] = Labels(
             team=team, job=job, node=node, rank=rank, stream=stream, attempt=attempt, extra=parse_extra(extra)
         )
     return JournalMember._make(
-        (*row[:11], known, _CONTENTS[row[11]], row[12], row[13], _ORIGINALS[row[14]], row[15], row[16])
+        (*row[:11], known, _CONTENTS[row[11]], row[12], row[13], _ORIGINALS[row[14]], *row[15:19])
     )

@@ -5,7 +5,8 @@ A mark is one transaction. A purge is recorded before anything is removed, and c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from sqlalchemy import Connection, Row, text
 
@@ -29,12 +30,16 @@ class Expiry:
         self._run_id = run_id
         self._now_ns = now_ns
 
-    def mark(self, lease: Lease, batch: PlannedBatch, policy_digest: str) -> int:
-        """Mark members whose state is still what the plan saw and that no hold covers, in one transaction. How many."""
+    def mark(self, lease: Lease, batch: PlannedBatch, policy_digest: str, keeping: Collection[str] = ()) -> int:
+        """Mark members whose state is still what the plan saw and that no hold covers, in one transaction. How many.
+        Of the classes in ``keeping`` only those whose errors are kept."""
         with self._catalog.write(lease) as conn:
             head = self._begin(conn, lease, batch, policy_digest)
-            rows = conn.execute(_MARKABLE, {"batch": head.id}).all()
+            found = conn.execute(_MARKABLE, {"batch": head.id}).all()
+            rows = [row for row in found if not lacks_extraction(row, keeping)]
             ids = [row.id for row in rows]
+            bare = (row.id for row in found if lacks_extraction(row, keeping))
+            set_outcomes(conn, head.id, ((segment, Outcome.KEPT, NOT_EXTRACTED) for segment in bare))
             insert_rows(
                 conn,
                 "marks",
@@ -59,13 +64,25 @@ class Expiry:
             self._close_marks(conn, head, ids, Outcome.UNMARKED, batch, rows)
         return len(ids)
 
-    def record_purge(self, lease: Lease, head: BatchHead, segments: Sequence[int], batch: PlannedBatch) -> bool:
+    def record_purge(
+        self,
+        lease: Lease,
+        head: BatchHead,
+        segments: Sequence[int],
+        batch: PlannedBatch,
+        keeping: Collection[str] = (),
+    ) -> bool:
         """The event that says what goes is durable after this; archives are ``recorded``; nothing was removed yet.
 
-        False, and nothing recorded, where a hold covers one of them by now: it came since they were looked at.
+        False, and nothing recorded, where a hold covers one of them by now, or one is of a class in ``keeping`` and its
+        errors are not kept: it came since they were looked at.
         """
+        going = set(segments)
         with self._catalog.write(lease) as conn:
             if held_among(conn, segments):
+                return False
+            bare = conn.execute(_UNEXTRACTED, {"batch": head.id}).all()
+            if any(row.id in going and lacks_extraction(row, keeping) for row in bare):
                 return False
             facts = member_facts(conn, head.id)
             update_rows(
@@ -91,9 +108,10 @@ class Expiry:
         with self._catalog.read() as conn:
             return held_among(conn, segments)
 
-    def purgeable(self, head: BatchHead, now_ns: int) -> set[int]:
+    def purgeable(self, head: BatchHead, now_ns: int, keeping: Collection[str] = ()) -> set[int]:
         """Members that no hold covers, marked and past their grace; of a purge ahead of its time also those marked by,
-        or last written by, the instants that its intent says."""
+        or last written by, the instants that its intent says. Of the classes in ``keeping`` only those whose errors
+        are kept."""
         values = {
             "batch": head.id,
             "now": now_ns,
@@ -102,7 +120,7 @@ class Expiry:
         }
         with self._catalog.read() as conn:
             rows = conn.execute(_PURGEABLE, values).all()
-        return {row.segment_id for row in rows}
+        return {row.segment_id for row in rows if not lacks_extraction(row, keeping)}
 
     def close_purge(
         self,
@@ -189,14 +207,28 @@ class Expiry:
         set_state(conn, self._now_ns, head.id, BatchState.CLOSED)
 
 
+NOT_EXTRACTED = "its error lines are not kept yet"
+
+
+def lacks_extraction(row: Any, keeping: Collection[str]) -> bool:
+    """Whether nobody has looked through a segment whose class is in ``keeping``: no extract, no delete."""
+    return row.error_blocks is None and row.class_name in keeping
+
+
+_UNEXTRACTED = text(
+    "SELECT s.id, s.error_blocks, c.name AS class_name FROM batch_members b JOIN segments s ON s.id = b.segment_id"
+    " JOIN classes c ON c.id = s.class_id WHERE b.batch_id = :batch AND s.error_blocks IS NULL"
+)
 _PURGEABLE = text(
-    "SELECT b.segment_id FROM batch_members b JOIN segments s ON s.id = b.segment_id"
+    "SELECT b.segment_id, s.error_blocks, c.name AS class_name"
+    " FROM batch_members b JOIN segments s ON s.id = b.segment_id JOIN classes c ON c.id = s.class_id"
     " LEFT JOIN marks m ON m.segment_id = b.segment_id WHERE b.batch_id = :batch"
     " AND (m.purge_after_ns <= :now OR m.marked_ns <= :marked OR s.last_write_ns <= :written)"
     f" AND NOT {IS_HELD}"
 )
 _MARKABLE = text(
-    "SELECT s.id, s.size_bytes FROM batch_members b JOIN segments s ON s.id = b.segment_id"
+    "SELECT s.id, s.size_bytes, s.error_blocks, c.name AS class_name"
+    " FROM batch_members b JOIN segments s ON s.id = b.segment_id JOIN classes c ON c.id = s.class_id"
     " WHERE b.batch_id = :batch AND s.marked = 0 AND s.tier IS NOT NULL"
     " AND s.inode = b.inode AND s.size_bytes = b.size_bytes AND s.mtime_ns = b.mtime_ns"
     f" AND NOT {IS_HELD}"

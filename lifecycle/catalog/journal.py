@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import Connection, Row, text
 
-from lifecycle.catalog.batches import BatchHead, Intent, JournalMember, Refused, StoredObject
+from lifecycle.catalog.batches import BatchHead, Intent, JournalMember, Looked, Refused, StoredObject
 from lifecycle.catalog.bulk import insert_rows, update_rows
+from lifecycle.catalog.companions import keep_companions, set_error_blocks
 from lifecycle.catalog.copies import (
     Facts,
     attach,
@@ -27,7 +28,8 @@ from lifecycle.catalog.copies import (
     unsign_batch,
 )
 from lifecycle.catalog.entries import begin_batch, members_of, set_outcome_of_all, set_outcomes, set_state
-from lifecycle.catalog.events import append_event, copies_digest
+from lifecycle.catalog.events import append_event, copies_digest, members_digest
+from lifecycle.catalog.interning import Interner
 from lifecycle.catalog.lease import Lease
 from lifecycle.catalog.restoring import PutBack, StoredAt, record_put_back, stored_at
 from lifecycle.catalog.segments import segments_by_ids
@@ -51,6 +53,7 @@ class Journal:
         self._catalog = catalog
         self._run_id = run_id
         self._now_ns = now_ns
+        self._interner = Interner(catalog)
 
     # --- beginning --------------------------------------------------------------------------------------------
 
@@ -73,7 +76,7 @@ class Journal:
 
     def archive_members(self, archive_ids: Iterable[int]) -> list[Row[tuple[object, ...]]]:
         """(segment id, archive id, digest, inode, size, mtime, purge_after_ns and marked_ns or None, original,
-        last_write_ns) of live members."""
+        last_write_ns, companion_of, error_blocks, class) of live members."""
         found: list[Row[tuple[object, ...]]] = []
         with self._catalog.read() as conn:
             for archive_id in archive_ids:
@@ -103,18 +106,27 @@ class Journal:
 
     # --- moves ------------------------------------------------------------------------------------------------
 
-    def commit_packed(self, lease: Lease, head: BatchHead, stored: StoredObject, refused: Sequence[Refused]) -> int:
-        """Originals have a verified stored copy from now on. Returns the archive's id. Nothing was removed yet.
+    def commit_packed(
+        self,
+        lease: Lease,
+        head: BatchHead,
+        stored: StoredObject,
+        refused: Sequence[Refused],
+        looked: Looked | None = None,
+    ) -> int:
+        """Originals have a verified stored copy from now on, and their errors are kept where they were looked for.
+        Returns the archive's id. Nothing was removed yet.
 
-        The object is published under its key, verified and durable before this is called. A copy ends here: its
+        The objects are published under their keys, verified and durable before this is called. A copy ends here: its
         originals stay, and the batch is closed.
         """
         with self._catalog.write(lease) as conn:
             facts = member_facts(conn, head.id)
             archive_id = insert_archive(conn, head, stored, facts, self._now_ns)
-            attach(conn, head, archive_id, stored, facts)
+            attach(conn, head, archive_id, stored, facts, looked.blocks if looked else {})
             set_outcomes(conn, head.id, ((r.segment_id, r.outcome, r.detail) for r in refused))
-            self._event(conn, head, "stored", stored, archive_id)
+            errors = keep_companions(conn, head, looked, self._interner, self._now_ns) if looked else None
+            self._event(conn, head, "stored", stored, archive_id, errors)
             if head.action is ActionKind.COPY:
                 set_outcomes(conn, head.id, ((m.segment_id, Outcome.COPIED, None) for m in stored.members))
                 set_state(conn, self._now_ns, head.id, BatchState.CLOSED)
@@ -144,6 +156,40 @@ class Journal:
             self._event(conn, head, "moved", stored, archive_id)
             set_state(conn, self._now_ns, head.id, BatchState.COMMITTED)
         return archive_id
+
+    def commit_extracted(self, lease: Lease, head: BatchHead, looked: Looked, refused: Sequence[Refused]) -> None:
+        """Segments were looked through, and their errors are kept: they may be marked from now on. Closes the batch."""
+        with self._catalog.write(lease) as conn:
+            facts = member_facts(conn, head.id)
+            set_error_blocks(conn, looked.blocks.items())
+            errors = keep_companions(conn, head, looked, self._interner, self._now_ns)
+            set_outcomes(conn, head.id, ((segment, Outcome.EXTRACTED, None) for segment in looked.blocks))
+            set_outcomes(conn, head.id, ((r.segment_id, r.outcome, r.detail) for r in refused))
+            conn.execute(_KEEP_OTHERS, {"batch": head.id, "outcome": Outcome.KEPT.value})
+            body = {
+                "action": head.action.value, "team": head.intent.team, "class": head.intent.class_name,
+                "segments": len(looked.blocks), "raw_bytes": sum(facts[i].size_bytes for i in looked.blocks),
+                "error_blocks": sum(looked.blocks.values()), "refused": len(refused),
+                "members_digest": members_digest(sorted(looked.blocks.items())),
+                "policy": head.intent.policy_digest,
+            } | ({"errors": errors} if errors is not None else {})  # fmt: skip
+            append_event(
+                conn,
+                place_id=head.place_id,
+                at_ns=self._now_ns,
+                kind="extracted",
+                body=body,
+                run_id=self._run_id,
+                batch_id=head.id,
+            )
+            set_state(conn, self._now_ns, head.id, BatchState.CLOSED)
+
+    def unextracted(self, archive_ids: Sequence[int], team: str, class_name: str) -> list[Row[tuple[object, ...]]]:
+        """(id, archive_id, digest, inode, size_bytes, mtime_ns, content, companion_of) of live members of that team and
+        class that nobody has looked through, and that do not rest after a failure."""
+        values = {"team": team, "class": class_name, "now": self._now_ns}
+        with self._catalog.read() as conn:
+            return [row for a in archive_ids for row in conn.execute(_UNEXTRACTED, {"archive": a, **values})]
 
     def close_release(
         self, lease: Lease, head: BatchHead, removed: Sequence[int], parked: Sequence[int], refused: Sequence[Refused]
@@ -292,8 +338,16 @@ class Journal:
 
     # --- inside one transaction -------------------------------------------------------------------------------
 
-    def _event(self, conn: Connection, head: BatchHead, kind: str, stored: StoredObject, archive_id: int) -> None:
-        body = {
+    def _event(
+        self,
+        conn: Connection,
+        head: BatchHead,
+        kind: str,
+        stored: StoredObject,
+        archive_id: int,
+        errors: Mapping[str, object] | None = None,
+    ) -> None:
+        body: dict[str, object] = {
             "action": head.action.value,
             "archive": archive_id,
             "key": head.intent.key,
@@ -307,7 +361,7 @@ class Journal:
             "members_digest": copies_digest((m.segment_id, m.digest) for m in stored.members),
             "replaces": list(head.intent.archive_ids),
             "policy": head.intent.policy_digest,
-        }
+        } | ({"errors": errors} if errors is not None else {})
         append_event(
             conn,
             place_id=head.place_id,
@@ -344,9 +398,20 @@ class Journal:
 
 _ARCHIVE_MEMBERS = text(
     "SELECT s.id, s.archive_id, s.digest, s.inode, s.size_bytes, s.mtime_ns, m.purge_after_ns,"
-    " s.original, s.archive_offset, m.marked_ns, s.last_write_ns, s.stay_until_ns"
-    " FROM segments s LEFT JOIN marks m ON m.segment_id = s.id WHERE s.archive_id = :archive"
-    " ORDER BY s.archive_offset, s.id"
+    " s.original, s.archive_offset, m.marked_ns, s.last_write_ns, s.stay_until_ns, s.companion_of, s.error_blocks,"
+    " c.name AS class_name"
+    " FROM segments s JOIN classes c ON c.id = s.class_id LEFT JOIN marks m ON m.segment_id = s.id"
+    " WHERE s.archive_id = :archive ORDER BY s.archive_offset, s.id"
+)
+_UNEXTRACTED = text(
+    "SELECT s.id, s.archive_id, s.digest, s.inode, s.size_bytes, s.mtime_ns, s.content, s.companion_of"
+    " FROM segments s JOIN teams t ON t.id = s.team_id JOIN classes c ON c.id = s.class_id"
+    " WHERE s.archive_id = :archive AND s.error_blocks IS NULL AND t.name = :team AND c.name = :class"
+    " AND (s.set_aside_until_ns IS NULL OR s.set_aside_until_ns <= :now) ORDER BY s.archive_offset, s.id"
+)
+_KEEP_OTHERS = text(
+    "UPDATE batch_members SET outcome = :outcome, detail = 'changed since the plan' WHERE batch_id = :batch"
+    " AND outcome IS NULL"
 )
 _LIVE_ARCHIVE = text("SELECT id, key, size_bytes FROM archives WHERE id = :archive AND state = 'live'")
 _ANY_ARCHIVE = text("SELECT id, place_id, key, size_bytes FROM archives WHERE id = :archive")

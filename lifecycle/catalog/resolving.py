@@ -20,7 +20,12 @@ _DONE: Final[Mapping[ActionKind, str]] = {
     ActionKind.RELEASE: "original IN ('released', 'parked')",
     ActionKind.PURGE: "tier IS NULL",
     ActionKind.COPY: "archive_id IS NOT NULL OR tier IS NULL",
+    ActionKind.EXTRACT: "error_blocks IS NOT NULL OR tier IS NULL",
 }
+_UNEXTRACTED: Final = (
+    "SELECT DISTINCT s.archive_id FROM segments s JOIN teams t ON t.id = s.team_id JOIN classes c ON c.id = s.class_id"
+    " WHERE s.error_blocks IS NULL AND t.name = ? AND c.name = ? AND s.archive_id IN ({values})"
+)
 _MOVED: Final = "archive_id IS NOT NULL AND original IN ('released', 'parked') AND tier IN ({tiers})"
 _TIERS_FROM: Final = {TierName.WARM: "'warm', 'cold'", TierName.COLD: "'cold'"}
 
@@ -57,6 +62,10 @@ def done_before(conn: Connection, batch: PlannedBatch) -> frozenset[int]:
 
     The members must have been resolved.
     """
+    if not batch.members and batch.kind is ActionKind.EXTRACT:
+        pair = (batch.team, batch.class_name)
+        still = frozenset(row[0] for row in select_in(conn, _UNEXTRACTED, batch.archive_ids, before=pair))
+        return frozenset(batch.archive_ids) - still
     if not batch.members:
         sql = "SELECT id FROM archives WHERE state IN ('superseded', 'recorded', 'removed') AND id IN ({values})"
         return frozenset(row[0] for row in select_in(conn, sql, batch.archive_ids))

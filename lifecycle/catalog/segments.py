@@ -179,6 +179,13 @@ def segments_by_ids(conn: Connection, ids: Iterable[int]) -> list[Segment]:
     return [found[number] for number in wanted if number in found]
 
 
+def companion_of(conn: Connection, segment_id: int) -> Segment | None:
+    """What is kept of a segment's errors, if it can be read; else what was, the newest; None if there never was any."""
+    sql = bind(conn, "SELECT id FROM segments WHERE companion_of = ? ORDER BY tier IS NULL, id DESC LIMIT 1")
+    found = segments_by_ids(conn, [row[0] for row in conn.exec_driver_sql(sql, (segment_id,))])
+    return found[0] if found else None
+
+
 def segment_at(conn: Connection, place_id: int, path: bytes) -> list[Segment]:
     """Every segment that had this path, relative to the place's root; the present one first, then the newest."""
     found = segments_by_ids(conn, ids_at(conn, place_id, path))
@@ -223,12 +230,19 @@ class Touch:
 
 
 def history_of(conn: Connection, segment_id: int) -> list[Touch]:
-    """Every batch that touched a segment, oldest first, with the events that prove it."""
+    """Every batch that touched a segment, oldest first, with the events that prove it. A companion's first one is that
+    which made it, a batch of its source."""
     sql = """
         SELECT b.id, b.run_id, b.action, b.state, b.created_ns, m.outcome, m.detail, a.id, a.key, a.tier
-        FROM batch_members m JOIN batches b ON b.id = m.batch_id LEFT JOIN archives a ON a.batch_id = b.id
-        WHERE m.segment_id = ? ORDER BY b.id"""
-    rows = conn.exec_driver_sql(bind(conn, sql), (segment_id,)).fetchall()
+        FROM batch_members m JOIN batches b ON b.id = m.batch_id LEFT JOIN archives a ON a.id =
+            (SELECT min(made.id) FROM archives made WHERE made.batch_id = b.id)
+        WHERE m.segment_id = ?
+        UNION ALL
+        SELECT b.id, b.run_id, b.action, b.state, b.created_ns, m.outcome, NULL, a.id, a.key, a.tier
+        FROM segments s JOIN batch_members m ON m.segment_id = s.companion_of JOIN batches b ON b.id = m.batch_id
+            JOIN archives a ON a.batch_id = b.id AND a.class_id = s.class_id AND a.created_ns = s.first_seen_ns
+        WHERE s.id = ? ORDER BY 1"""
+    rows = conn.exec_driver_sql(bind(conn, sql), (segment_id, segment_id)).fetchall()
     evidence = events_of_batches(conn, [row[0] for row in rows])
     return [
         Touch(

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Connection
 
 from lifecycle.catalog.bulk import bind, insert_rows, insert_rows_returning_ids, select_in, update_rows
+from lifecycle.catalog.companions import forget_error_blocks
 from lifecycle.catalog.events import append_event, members_digest
 from lifecycle.catalog.interning import Interner, render_extra
 from lifecycle.catalog.lease import Lease
@@ -140,8 +141,8 @@ class ScanWriter:
             deltas.add(row[1], row[2], row[3], row[4], -1, -row[5], -row[6])
         one_less = [(row[5], row[7]) for row in rows]
         conn.exec_driver_sql(bind(conn, _ONE_MEMBER_LESS), one_less)
-        columns = ("digest", "archive_id", "archive_offset", "stored_bytes")
-        update_rows(conn, "segments", ("id",), columns, [(None, None, None, 0, number) for number in ids])
+        columns = ("digest", "archive_id", "archive_offset", "stored_bytes", "error_blocks")
+        update_rows(conn, "segments", ("id",), columns, [(None, None, None, 0, None, number) for number in ids])
         body = {"segments": len(rows), "bytes": sum(row[6] for row in rows), "ids": sorted(ids)}
         append_event(conn, place_id=self._place_id, at_ns=self._now_ns, kind="surplus", body=body, run_id=self._run_id)
 
@@ -206,6 +207,7 @@ class ScanWriter:
             deltas.add(place[2], place[3], _HOT, seen.day, 1, seen.size_bytes, seen.allocated_bytes)
             values.append((*place, *_seen(seen), *_BACK_VALUES, known.id))
         update_rows(conn, "segments", ("id",), (*_PLACED, *_SEEN, *_BACK), values)
+        forget_error_blocks(conn, (known.id for known, seen, _ in rows if _is_another_content(known, seen)))
 
     def _change(
         self, conn: Connection, rows: Sequence[tuple[KnownFile, Sighting]], deltas: RollupDeltas, jobs: dict[int, int]
@@ -217,6 +219,7 @@ class ScanWriter:
                 jobs[known.job_id] = seen.last_write_ns
         values = [(*_seen(seen), *_BACK_VALUES, known.id) for known, seen in rows]
         update_rows(conn, "segments", ("id",), (*_SEEN, *_BACK), values)
+        forget_error_blocks(conn, (known.id for known, seen in rows if _is_another_content(known, seen)))
 
     def _replace(self, conn: Connection, rows: Sequence[KnownFile], deltas: RollupDeltas) -> None:
         for known in rows:
@@ -266,6 +269,10 @@ _ONE_MEMBER_LESS: Final = (
 def _seen(seen: Sighting) -> tuple[Any, ...]:
     """Values of ``_SEEN``: the fingerprint is over the whole file as it was seen."""
     return (*seen[2:13], seen.size_bytes, *seen[13:])
+
+
+def _is_another_content(known: KnownFile, seen: Sighting) -> bool:
+    return (known.size_bytes, known.mtime_ns) != (seen.size_bytes, seen.mtime_ns)
 
 
 def _take_off(deltas: RollupDeltas, known: KnownFile) -> None:

@@ -57,7 +57,7 @@ def _deliver(call: Invocation, form: Form, app: App, found: list[Segment], now: 
     from lifecycle.report.blocks import Line, Tone
     from lifecycle.report.explanation import fold_explanation
     from lifecycle.report.json import render_json
-    from lifecycle.report.past import iter_past
+    from lifecycle.report.past import iter_past, kept_errors
 
     first, *others = found
     with app.catalog.read() as conn:
@@ -65,6 +65,7 @@ def _deliver(call: Invocation, form: Form, app: App, found: list[Segment], now: 
         root = place_by_id(conn, first.place_id).root
         standing = holds_of(conn, first.id)
     holds = hold_lines(app.catalog, standing)
+    errors = kept_errors(app.catalog, first, app.policy)
     explained = explain(first, archives[0] if archives else None, app.policy, now)
     past = list(iter_past(app.catalog, [first]))
     names = ", ".join(f"{other.id} ({other.original.value})" for other in others)
@@ -72,6 +73,13 @@ def _deliver(call: Invocation, form: Form, app: App, found: list[Segment], now: 
     deliver(
         call,
         form,
-        blocks=lambda: [*fold_explanation(explained, root=root, past=past, now=now, holds=holds), *tail],
-        json=lambda: [render_json("lifecycle.explanation/1", {"explanation": explained, "past": past, "holds": holds})],
+        blocks=lambda: [
+            *fold_explanation(explained, root=root, past=past, now=now, holds=holds, errors=errors),
+            *tail,
+        ],
+        json=lambda: [
+            render_json(
+                "lifecycle.explanation/1", {"explanation": explained, "past": past, "holds": holds, "errors": errors}
+            )
+        ],
     )

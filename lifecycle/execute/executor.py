@@ -14,8 +14,10 @@ from typing import Any, Final
 
 from lifecycle.catalog.batches import BatchHead, Intent
 from lifecycle.catalog.runs import Taken
-from lifecycle.errors import Consequence, Damaged, ExitCode, LifecycleError, Skipped, StorageFull
+from lifecycle.errors import Consequence, Damaged, ExitCode, LeftBehind, LifecycleError, Skipped, StorageFull
 from lifecycle.execute import orders
+from lifecycle.execute.extract import run_extract
+from lifecycle.execute.extraction import Extraction, begin_extraction, commit_extraction
 from lifecycle.execute.moves import (
     Move,
     begin_move,
@@ -28,7 +30,15 @@ from lifecycle.execute.moves import (
     require_copies,
     require_readable,
 )
-from lifecycle.execute.orders import OriginalFile, PackOrder, PackResult, Refusal, ReleaseOrder, ReleaseResult
+from lifecycle.execute.orders import (
+    ExtractResult,
+    OriginalFile,
+    PackOrder,
+    PackResult,
+    Refusal,
+    ReleaseOrder,
+    ReleaseResult,
+)
 from lifecycle.execute.pack import run_pack, run_repack
 from lifecycle.execute.purge import purge_archives, purge_originals
 from lifecycle.execute.release import run_release
@@ -99,7 +109,8 @@ class BatchExecutor:
         inline = moving[0] < INLINE_SEGMENTS and moving[1] < INLINE_BYTES
         self._workers: Executor = site.inline if inline else site.pool()
         self._window = 1 if inline else 2 * site.workers
-        self._running: dict[Future[Any], Move | _Release] = {}
+        self._running: dict[Future[Any], Move | _Release | Extraction] = {}
+        self._last: ActionKind | None = None
         self.tallies: dict[PhaseKey, PhaseTally] = {}
         self.troubles: list[Trouble] = []
         self.taken: dict[tuple[str, str, TierName], Taken] = {}  # out of the books, by team, class and tier
@@ -167,14 +178,17 @@ class BatchExecutor:
     # --- one batch ----------------------------------------------------------------------------------------------
 
     def _begin(self, batch: PlannedBatch) -> None:
-        if not batch.kind.moves:
-            self._drain(0)  # removals of one kind before the next begins
+        if not batch.kind.reads_content or (self._last is ActionKind.EXTRACT) is not (batch.kind is ActionKind.EXTRACT):
+            self._drain(0)  # removals of one kind before the next begins; no archive is read that is about to go
+        self._last = batch.kind
         if not batch.members and not batch.archive_ids:  # of a plan file: every segment changed since
             self._finish(batch, Tally(kept=batch.segments))
             return
         try:
             if batch.kind.moves:
                 self._begin_move(batch)
+            elif batch.kind is ActionKind.EXTRACT:
+                self._begin_extraction(batch)
             elif batch.kind is ActionKind.RELEASE:
                 self._release_restored(batch)
             else:
@@ -188,8 +202,10 @@ class BatchExecutor:
             tally = purge_archives(site, batch) if batch.archive_ids else purge_originals(site, batch)
             self._take(batch, tally.freed_bytes, purged=True)
             return tally
-        change = site.expiry.mark if batch.kind is ActionKind.MARK else site.expiry.unmark
-        done = change(lease, batch, site.policy.digest)
+        if batch.kind is ActionKind.MARK:
+            done = site.expiry.mark(lease, batch, site.policy.digest, site.policy.keeping_errors(batch.team))
+        else:
+            done = site.expiry.unmark(lease, batch, site.policy.digest)
         share = batch.logical_bytes if done == batch.segments else batch.logical_bytes * done // max(1, batch.segments)
         return Tally(segments=done, logical_bytes=share, kept=batch.segments - done)
 
@@ -205,6 +221,14 @@ class BatchExecutor:
             else self._workers.submit(run_repack, order)
         )
         self._running[future] = move
+        self._drain(self._window - 1)
+
+    def _begin_extraction(self, batch: PlannedBatch) -> None:
+        task = begin_extraction(self._site, batch)
+        if task is None:
+            self._finish(batch, Tally(kept=batch.segments))
+            return
+        self._running[self._workers.submit(run_extract, task.order)] = task
         self._drain(self._window - 1)
 
     def _release_restored(self, batch: PlannedBatch) -> None:
@@ -250,6 +274,8 @@ class BatchExecutor:
                 try:
                     if isinstance(task, Move):
                         self._packed(task, future.result())
+                    elif isinstance(task, Extraction):
+                        self._extracted(task, future.result())
                     else:
                         self._released(task, future.result())
                 except (LifecycleError, OSError, BrokenProcessPool) as error:
@@ -263,8 +289,9 @@ class BatchExecutor:
     def _one_by_one(self, batch: PlannedBatch) -> None:
         """Archives whose members cannot lie in one (``a`` in one, ``a/b`` in the other) move each on its own."""
         share = batch.segments // len(batch.archive_ids)
+        kind = ActionKind.TRANSITION if batch.kind.moves else batch.kind
         for archive_id in batch.archive_ids:
-            self._begin(replace(batch, kind=ActionKind.TRANSITION, archive_ids=(archive_id,), segments=share))
+            self._begin(replace(batch, kind=kind, archive_ids=(archive_id,), segments=share))
 
     def _packed(self, move: Move, result: PackResult) -> None:
         if result.damage:
@@ -277,7 +304,8 @@ class BatchExecutor:
             kept=len(move.refused) + len(result.refused),
         )
         files = move.order.members if isinstance(move.order, PackOrder) else ()
-        tally.problems.extend(_named(result.refused, files))
+        unread = result.companions.failed if result.companions is not None else ()
+        tally.problems.extend(_named((*result.refused, *unread), files))
         if order is not None:
             self._phase(move.batch).done.add(tally)
             self._tell(move.batch, tally)
@@ -293,7 +321,15 @@ class BatchExecutor:
             self._take(move.batch, tally.freed_bytes)
         self._finish(move.batch, tally)
 
-    def _damaged(self, move: Move, result: PackResult) -> None:
+    def _extracted(self, task: Extraction, result: ExtractResult) -> None:
+        if result.damage:
+            self._damaged(task, result)
+            return
+        tally = commit_extraction(self._site, task, result)
+        tally.problems.extend(_named((*result.refused, *result.companions.failed), task.order.members))
+        self._finish(task.batch, tally)
+
+    def _damaged(self, move: Move | Extraction, result: PackResult | ExtractResult) -> None:
         """A source archive is not what was recorded. It is set aside; what else was in the batch goes on alone."""
         lease = self._site.lease_of(move.batch.place_id)
         self._site.journal.abandon(lease, move.head.id, Outcome.FAILED, result.damage)
@@ -326,9 +362,12 @@ class BatchExecutor:
         self._take(task.batch, sum(task.sizes[segment][1] for segment in gone))
         self._finish(task.batch, tally)
 
-    def _abandon(self, task: Move | _Release, error: LifecycleError) -> None:
-        """A worker that raised has left nothing; the intent is closed. A failed release stays for recovery."""
-        if isinstance(task, Move) and error.consequence is not Consequence.HALT:
+    def _abandon(self, task: Move | _Release | Extraction, error: LifecycleError) -> None:
+        """A worker that raised has left nothing, unless it says so; the intent is closed. A failed release stays for
+        recovery."""
+        if isinstance(task, _Release) or isinstance(error, LeftBehind):
+            return
+        if error.consequence is not Consequence.HALT:
             self._site.journal.abandon(
                 self._site.lease_of(task.batch.place_id), task.head.id, Outcome.FAILED, error.message
             )

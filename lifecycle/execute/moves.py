@@ -7,16 +7,17 @@ its calls leaves exactly the journal state of the former one.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 from lifecycle.archive import open_archive
-from lifecycle.catalog.batches import BatchHead, Intent, JournalMember, Refused, StoredMember, StoredObject
+from lifecycle.catalog.batches import BatchHead, Intent, JournalMember, Looked, Refused, StoredMember, StoredObject
 from lifecycle.errors import Damaged, LifecycleError, PlaceUnavailable
 from lifecycle.execute.orders import (
     ArchiveTarget,
+    Companions,
     OriginalFile,
     PackOrder,
     PackResult,
@@ -49,6 +50,7 @@ class Move:
     order: PackOrder | RepackOrder
     members: dict[int, JournalMember]
     refused: tuple[Refused, ...] = ()
+    ids: dict[int, int] = field(default_factory=dict)  # of a repack: segments, by what manifests call them
 
 
 def begin_move(site: Site, batch: PlannedBatch) -> Move | None:
@@ -64,7 +66,7 @@ def _begin_pack(site: Site, batch: PlannedBatch, target: WorkPlace) -> Move | No
     lease = site.lease_of(batch.place_id)
     rows = [(m.segment_id, m.identity.inode, m.identity.size_bytes, m.identity.mtime_ns) for m in batch.members]
     single = len(batch.members) == 1 and batch.members[0].identity.size_bytes > 0
-    batch = _for_readers(site, batch)
+    batch = for_readers(site, batch)
     head = site.journal.intend(lease, batch, _intent(site, batch, single), target.place.id, rows)
     members = {member.segment_id: member for member in site.journal.members(head.id)}
     ready = [m for m in members.values() if m.original is Original.SETTLED and m.archive_id is None and m.ctime_ns >= 0]
@@ -85,11 +87,14 @@ def _begin_pack(site: Site, batch: PlannedBatch, target: WorkPlace) -> Move | No
         target=_target(site, batch, head, target),
         members=tuple(original_file(m) for m in ready),
         single=single,
+        companions=companions_target(site, batch, head, target) if head.intent.errors_key else None,
+        looked_through=frozenset(m.segment_id for m in ready if m.error_blocks is not None),
     )
     return Move(batch=batch, head=head, order=order, members=members, refused=refused)
 
 
-def _for_readers(site: Site, batch: PlannedBatch) -> PlannedBatch:
+def for_readers(site: Site, batch: PlannedBatch) -> PlannedBatch:
+    """The batch with the mode of an archive that nobody can read who could not read its members where they lie."""
     work = site.places[batch.place_id]
     folders = {member.path.rpartition(b"/")[0] for member in batch.members}
     with Root(work.place.root, mounts=work.mounts) as root:
@@ -112,18 +117,24 @@ def _begin_repack(site: Site, batch: PlannedBatch, target: WorkPlace) -> Move | 
     sources = tuple(
         StoredArchive(
             archive_id=archive.id, tier=source.spec, key=archive.key, size_bytes=archive.size_bytes,
-            live=tuple((row.id, row.digest) for row in rows if row.archive_id == archive.id),
+            live=tuple((manifest_id(row), row.digest) for row in rows if row.archive_id == archive.id),
         )
         for archive in archives
     )  # fmt: skip
     order = RepackOrder(batch_id=head.id, target=_target(site, batch, head, target), sources=sources, single=single)
-    return Move(batch=batch, head=head, order=order, members={})
+    return Move(batch=batch, head=head, order=order, members={}, ids={manifest_id(row): row.id for row in rows})
+
+
+def manifest_id(row: Any) -> int:
+    """What an archive's manifest calls a segment: its id, or for a companion, which is made before it has a row, minus
+    its source's."""
+    return int(row.id if row.companion_of is None else -row.companion_of)
 
 
 def _intent(site: Site, batch: PlannedBatch, single: bool, archive_ids: tuple[int, ...] = ()) -> Intent:
     assert batch.tier_to is not None
     unique = secrets.token_hex(8)  # names never repeat, also not after a catalog came back from a backup
-    return Intent(
+    intent = Intent(
         key=make_key(batch.team, batch.class_name, batch.day, unique + (".zst" if single else ".tar.zst")),
         temporary=f"{unique}.part",
         tier=batch.tier_to.value,
@@ -136,6 +147,31 @@ def _intent(site: Site, batch: PlannedBatch, single: bool, archive_ids: tuple[in
         form="single" if single else "tar",
         archive_ids=archive_ids,
         policy_digest=site.policy.digest,
+    )
+    return intent if archive_ids else with_companions(site, batch, intent)
+
+
+def errors_class(site: Site, batch: PlannedBatch) -> str | None:
+    """The class that a batch's error lines are kept as; None where policy keeps none."""
+    rule = site.policy.rule_for(batch.team, batch.class_name)
+    return None if rule is None else rule.keep_errors_as
+
+
+def with_companions(site: Site, batch: PlannedBatch, intent: Intent) -> Intent:
+    """The intent with the names of the companions that the batch may leave, where policy keeps error lines."""
+    kept_as = errors_class(site, batch)
+    if kept_as is None:
+        return intent
+    unique = secrets.token_hex(8)
+    key = make_key(batch.team, kept_as, batch.day, unique + ".tar.zst")
+    return replace(intent, errors_key=key, errors_temporary=f"{unique}.part", errors_class=kept_as)
+
+
+def companions_target(site: Site, batch: PlannedBatch, head: BatchHead, target: WorkPlace) -> ArchiveTarget:
+    """The archive of a batch's companions: like that of the batch, but of another class."""
+    intent, alike = head.intent, _target(site, batch, head, target)
+    return replace(
+        alike, key=intent.errors_key, temporary=intent.errors_temporary, class_name=intent.errors_class, threads=1
     )
 
 
@@ -172,19 +208,42 @@ def commit_move(site: Site, move: Move, result: PackResult) -> ReleaseOrder | No
         )
         site.journal.set_aside(lease, refused, PAUSE_NS)
         return None
-    stored = stored_object(result)
+    stored = stored_object(result, move.ids)
     if isinstance(move.order, RepackOrder):
         site.journal.commit_repacked(lease, move.head, stored)
         return None
-    site.journal.commit_packed(lease, move.head, stored, refused)
-    site.journal.set_aside(lease, refused, PAUSE_NS)
+    looked = None if result.companions is None else looked_through(site, move.batch, result.companions)
+    site.journal.commit_packed(lease, move.head, stored, refused, looked)
+    unread = result.companions.failed if result.companions is not None else ()
+    site.journal.set_aside(lease, (*refused, *(refused_of(refusal, stored=True) for refusal in unread)), PAUSE_NS)
     if move.head.action is ActionKind.COPY:
         return None
     kept = {member.segment_id for member in result.members}
     return release_order(site, move.head, [m for m in move.order.members if m.segment_id in kept])
 
 
-def stored_object(result: PackResult) -> StoredObject:
+def looked_through(site: Site, batch: PlannedBatch, companions: Companions) -> Looked:
+    """What the journal records of a worker's look for errors."""
+    rule = site.policy.rule_for(batch.team, batch.class_name)
+    assert rule is not None  # by it the worker was asked to look
+    stored = StoredObject(
+        size_bytes=companions.size_bytes,
+        raw_bytes=companions.raw_bytes,
+        digest=companions.digest,
+        manifest_digest=companions.manifest_digest,
+        form=companions.form,
+        members=tuple(StoredMember(m.source_id, m.offset, m.digest, m.share_bytes) for m in companions.members),
+    )
+    return Looked(
+        blocks=dict(companions.blocks),
+        rule=rule.at["keep_errors_as"],
+        stored=stored if companions.members else None,
+        sizes=tuple(m.size_bytes for m in companions.members),
+    )
+
+
+def stored_object(result: PackResult, ids: Mapping[int, int]) -> StoredObject:
+    """``ids``: the segments of members that the manifest calls otherwise."""
     return StoredObject(
         size_bytes=result.size_bytes,
         raw_bytes=result.raw_bytes,
@@ -192,7 +251,8 @@ def stored_object(result: PackResult) -> StoredObject:
         manifest_digest=result.manifest_digest,
         form=result.form,
         members=tuple(
-            StoredMember(segment, offset, digest, share) for segment, offset, _, digest, share in result.members
+            StoredMember(ids.get(member, member), offset, digest, share)
+            for member, offset, _, digest, share in result.members
         ),
     )
 

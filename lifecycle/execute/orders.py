@@ -70,6 +70,8 @@ class PackOrder:
     target: ArchiveTarget
     members: tuple[OriginalFile, ...]
     single: bool  # one large segment as its own .zst
+    companions: ArchiveTarget | None = None  # where their error lines go; None: they are not looked for
+    looked_through: frozenset[int] = frozenset()  # members whose error lines are kept already
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +82,7 @@ class StoredArchive:
     tier: TierSpec
     key: str
     size_bytes: int
-    live: tuple[tuple[int, bytes], ...]  # (segment id, digest that its content must have)
+    live: tuple[tuple[int, bytes], ...]  # (segment as the manifest calls it, digest that its content must have)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +95,24 @@ class RepackOrder:
     single: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractOrder:
+    """Look through these originals below ``root``, or these members of archives, and keep the errors of them."""
+
+    batch_id: int
+    companions: ArchiveTarget
+    root: str = ""
+    mounts: tuple[bytes, ...] = ()
+    source: str = ""
+    place_uid: str = ""
+    class_name: str
+    members: tuple[OriginalFile, ...] = ()
+    sources: tuple[StoredArchive, ...] = ()
+    contents: tuple[tuple[int, Content], ...] = ()  # of the members of ``sources`` that are not plain text
+
+
 class PackedMember(NamedTuple):
-    segment_id: int
+    segment_id: int  # as the manifest calls it: a companion is minus its source
     offset: int  # of its content in the archive's uncompressed stream
     size_bytes: int
     digest: bytes
@@ -121,6 +139,36 @@ class Refusal:
     detail: str
 
 
+class PackedCompanion(NamedTuple):
+    source_id: int
+    offset: int
+    size_bytes: int
+    digest: bytes
+    share_bytes: int
+
+
+class Companions(NamedTuple):
+    """What was looked through; with ``size_bytes`` 0 there was nothing to keep, and no object."""
+
+    size_bytes: int
+    raw_bytes: int
+    digest: bytes
+    manifest_digest: bytes
+    form: str
+    members: tuple[PackedCompanion, ...]
+    blocks: tuple[tuple[int, int], ...] = ()  # (segment, error blocks) of each that was looked through
+    failed: tuple[Refusal, ...] = ()  # those that could not be
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractResult:
+    batch_id: int
+    companions: Companions
+    refused: tuple[Refusal, ...] = ()
+    damage: str = ""  # of an archive: it was read and is not what was recorded
+    damaged_archive: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackResult:
     """A durable, verified, published archive; or, with ``size_bytes`` 0, nothing at all was stored."""
@@ -135,6 +183,7 @@ class PackResult:
     refused: tuple[Refusal, ...]
     damage: str = ""  # of a source archive: it was read and is not what was recorded
     damaged_archive: int = 0
+    companions: Companions | None = None  # None: nobody asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,12 +8,11 @@ being streamed when it changed, the whole object is given up, since its header p
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
+from contextlib import closing, nullcontext
 from dataclasses import replace
 
 from lifecycle.archive import (
-    ArchiveContext,
     ArchiveFacts,
     ArchiveWriter,
     MemberFacts,
@@ -24,6 +23,7 @@ from lifecycle.archive import (
 )
 from lifecycle.archive.writer import MemberWriter
 from lifecycle.errors import Damaged, PlaceUnavailable, Skipped
+from lifecycle.execute.companions import Beside, Look, context_of
 from lifecycle.execute.orders import (
     ArchiveTarget,
     OriginalFile,
@@ -35,12 +35,18 @@ from lifecycle.execute.orders import (
     StoredArchive,
     Trouble,
 )
-from lifecycle.execute.originals import WHOLE_BYTES, Originals, refusal, refusal_of
+from lifecycle.execute.originals import (
+    WHOLE_BYTES,
+    Originals,
+    changed,
+    chunks_of,
+    facts_of,
+    refusal,
+    refusal_of,
+)
 from lifecycle.ports import ObjectReader, ObjectWriter
 from lifecycle.scan.overlap import Overlap
 from lifecycle.tiers import open_tier
-
-_CHUNK_BYTES = 2**20
 
 
 def run_pack(order: PackOrder) -> PackResult:
@@ -48,16 +54,22 @@ def run_pack(order: PackOrder) -> PackResult:
     refused: list[Refusal] = []
 
     def fill(writer: MemberWriter, added: list[int]) -> None:
-        with Originals(order) as originals, Overlap() as overlap:
+        with Originals(order.root, order.mounts) as originals, Overlap() as overlap:
             read = overlap.map(originals.read, order.members, weight=lambda member: member.size_bytes)
             for member, content in zip(order.members, read, strict=True):
-                trouble = _add_original(writer, originals, order, member, content)
+                looks = beside is not None and member.segment_id not in order.looked_through
+                trouble = _add_original(writer, originals, order, member, content, beside if looks else None)
                 if trouble is None:
                     added.append(member.segment_id)
                 else:
                     refused.append(trouble)
 
-    return _write_object(order.target, order.batch_id, order.single, (), fill, refused)
+    if order.companions is None:
+        beside = None
+        return _write_object(order.target, order.batch_id, order.single, (), fill, refused)
+    with Beside(order.companions) as beside:
+        result = _write_object(order.target, order.batch_id, order.single, (), fill, refused, beside)
+        return replace(result, companions=beside.result()) if result.size_bytes else result
 
 
 def run_repack(order: RepackOrder) -> PackResult:
@@ -114,6 +126,7 @@ def _write_object(
     replaces: tuple[str, ...],
     fill: Callable[[MemberWriter, list[int]], None],
     refused: list[Refusal],
+    beside: Beside | None = None,
 ) -> PackResult:
     tier = open_tier(target.tier)
     out = tier.create(target.key, temporary=target.temporary, mode=target.mode, gid=target.gid)
@@ -122,7 +135,8 @@ def _write_object(
         facts = _fill_and_finish(target, out, single, replaces, fill, added)
         if facts is not None:
             _verify(out.seal(), facts, target.key, target.threads)
-            out.publish()
+            with beside.published() if beside is not None else nullcontext():
+                out.publish()
     except _GivenUp as error:
         facts = None
         refused.append(error.refusal)
@@ -173,18 +187,7 @@ def _fill_and_finish(
     added: list[int],
 ) -> ArchiveFacts | None:
     """Facts of the finished object; None when no member could be added."""
-    context = ArchiveContext(
-        catalog_id=target.catalog_id,
-        place_uid=target.place_uid,
-        team=target.team,
-        class_name=target.class_name,
-        day=target.day,
-        created_ns=target.created_ns,
-        gid=target.gid,
-        mode=target.mode,
-        replaces=replaces,
-    )
-    kind = SingleWriter if single else ArchiveWriter
+    kind, context = SingleWriter if single else ArchiveWriter, context_of(target, replaces=replaces)
     writer: MemberWriter = kind(out, level=target.zstd_level, threads=target.threads, context=context)
     try:
         fill(writer, added)
@@ -201,43 +204,47 @@ def _verify(reader: ObjectReader, facts: ArchiveFacts, name: str, threads: int) 
 
 
 def _add_original(
-    writer: MemberWriter, originals: Originals, order: PackOrder, member: OriginalFile, content: bytes | Refusal | None
+    writer: MemberWriter,
+    originals: Originals,
+    order: PackOrder,
+    member: OriginalFile,
+    content: bytes | Refusal | None,
+    beside: Beside | None,
 ) -> Refusal | None:
     if isinstance(content, Refusal):
         return content
-    facts = MemberFacts(
-        member.segment_id, member.path, order.source, order.place_uid, member.size_bytes, member.mtime_ns, member.mode,
-        member.uid, member.gid, member.labels, order.target.class_name, member.last_write_ns,
-    )  # fmt: skip
+    facts = facts_of(member, order.source, order.place_uid, order.target.class_name)
+    look = None if beside is None else beside.look(facts, member.content)
     try:
         if content is not None:
             writer.add_member(facts, content)
-            return None
-        fd = originals.open(member)
-        try:
-            return _stream_original(writer, facts, fd, member)
-        finally:
-            os.close(fd)
+            if look is not None:
+                look.take(content)
+        else:
+            fd = originals.open(member)
+            try:
+                trouble = _stream_original(writer, facts, fd, member, look)
+            finally:
+                os.close(fd)
+            if trouble is not None:
+                return trouble
     except (OSError, Skipped, PlaceUnavailable) as error:
         return refusal_of(member, error)
+    if look is not None:
+        look.end(writer.last_digest)
+    return None
 
 
-def _stream_original(writer: MemberWriter, facts: MemberFacts, fd: int, member: OriginalFile) -> Refusal | None:
-    found = os.fstat(fd)
-    if (found.st_ino, found.st_size, found.st_mtime_ns) != (member.inode, member.size_bytes, member.mtime_ns):
-        return refusal(
-            member, Trouble.CHANGED, f"size {found.st_size}, {member.size_bytes} expected, or another file or time"
-        )
+def _stream_original(
+    writer: MemberWriter, facts: MemberFacts, fd: int, member: OriginalFile, look: Look | None
+) -> Refusal | None:
+    if (trouble := changed(member, fd)) is not None:
+        return trouble
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
     try:
-        writer.add_stream(facts, _chunks(fd))
+        writer.add_stream(facts, chunks_of(fd) if look is None else look.passing(chunks_of(fd)))
     except (Skipped, OSError) as error:
         raise _GivenUp(
             refusal(member, Trouble.CHANGED if isinstance(error, Skipped) else Trouble.UNREADABLE, str(error))
         ) from error
     return None
-
-
-def _chunks(fd: int) -> Iterator[bytes]:
-    while chunk := os.read(fd, _CHUNK_BYTES):
-        yield chunk

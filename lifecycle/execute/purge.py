@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from lifecycle.catalog.batches import BatchHead, Intent, JournalMember, Refused
+from lifecycle.catalog.expiry import lacks_extraction
 from lifecycle.errors import LifecycleError
 from lifecycle.execute.moves import original_file, refused_of
 from lifecycle.execute.orders import ReleaseOrder
@@ -35,9 +36,11 @@ def purge_archives(site: Site, batch: PlannedBatch) -> Tally:
     archives = site.journal.live_archives(batch.archive_ids)
     rows = site.journal.archive_members([archive.id for archive in archives])
     doomed, intent, held = [], _intent(site, batch), site.expiry.held([row.id for row in rows])
+    keeping = site.policy.keeping_errors(batch.team)
     for archive in archives:
         members = [row for row in rows if row.archive_id == archive.id]
-        if all(row.id not in held and _may_go(site, intent, row) for row in members):
+        stays = held | {row.id for row in members if lacks_extraction(row, keeping)}
+        if all(row.id not in stays and _may_go(site, intent, row) for row in members):
             segments = tuple(row.id for row in members)
             doomed.append(
                 _Doomed(archive_id=archive.id, key=archive.key, size_bytes=archive.size_bytes, segments=segments)
@@ -52,7 +55,7 @@ def purge_archives(site: Site, batch: PlannedBatch) -> Tally:
     head = site.journal.intend(
         lease, batch, _intent(site, batch, tuple(d.archive_id for d in doomed)), None, identities
     )
-    if not site.expiry.record_purge(lease, head, sorted(going), batch):
+    if not site.expiry.record_purge(lease, head, sorted(going), batch, keeping):
         site.journal.abandon(lease, head.id, Outcome.KEPT, _HELD_SINCE)
         tally.kept += len(going)
         return tally
@@ -66,7 +69,7 @@ def purge_archives(site: Site, batch: PlannedBatch) -> Tally:
     return tally
 
 
-_HELD_SINCE: Final = "a hold began since the plan"
+_HELD_SINCE: Final = "a hold began since the plan, or error lines are not kept"
 
 
 def _may_go(site: Site, intent: Intent, row: Any) -> bool:
@@ -100,12 +103,13 @@ def purge_originals(site: Site, batch: PlannedBatch) -> Tally:
     lease = site.lease_of(batch.place_id)
     rows = [(m.segment_id, m.identity.inode, m.identity.size_bytes, m.identity.mtime_ns) for m in batch.members]
     head = site.journal.intend(lease, batch, _intent(site, batch), None, rows)
-    due = site.expiry.purgeable(head, site.now_ns)
+    keeping = site.policy.keeping_errors(batch.team)
+    due = site.expiry.purgeable(head, site.now_ns, keeping)
     members = [m for m in site.journal.members(head.id) if m.segment_id in due and _is_purgeable(m)]
     if not members:
         site.journal.abandon(lease, head.id, Outcome.KEPT, "not marked, in grace, held, or changed since the plan")
         return Tally(kept=len(rows))
-    if not site.expiry.record_purge(lease, head, [m.segment_id for m in members], batch):
+    if not site.expiry.record_purge(lease, head, [m.segment_id for m in members], batch, keeping):
         site.journal.abandon(lease, head.id, Outcome.KEPT, _HELD_SINCE)
         return Tally(kept=len(rows))
     work = site.places[batch.place_id]

@@ -12,6 +12,7 @@ recorded as gone, one that is there is live again; originals in our folder get t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -22,6 +23,7 @@ from lifecycle.errors import LifecycleError, PlaceUnavailable, Skipped
 from lifecycle.execute.moves import (
     close_move,
     close_repack,
+    manifest_id,
     original_file,
     refused_of,
     release_order,
@@ -115,6 +117,8 @@ def _recover(site: Site, head: BatchHead, release_after_ns: int) -> Recovered:
         return _finish(site, head, release_after_ns)
     if head.action.moves:
         return _undo_or_adopt(site, head)
+    if head.action is ActionKind.EXTRACT:
+        return _undo_extraction(site, head)
     # Marks are one transaction after their intent: nothing was done.
     site.journal.abandon(site.lease_of(head.place_id), head.id, Outcome.KEPT, "the run ended before it")
     return Recovered(batches=1, undone=1)
@@ -151,11 +155,9 @@ _IN_THE_WAY_HINT = "look at it, and move it to where it belongs: nothing is remo
 
 
 def _undo_or_adopt(site: Site, head: BatchHead) -> Recovered:
-    target = site.places.get(head.target_place_id or 0)
-    if target is None or target.spec is None or target.lease is None:
-        raise PlaceUnavailable(f"batch {head.id}: its target tier {head.intent.tier} cannot be reached")
     lease = site.lease_of(head.place_id)
-    with closing(open_tier(target.spec)) as tier:
+    with closing(_open_target(site, head)) as tier:
+        _remove_companions(tier, head)
         tier.sweep(head.intent.temporary)
         facts = tier.facts(head.intent.key)
         if facts is None:
@@ -165,7 +167,7 @@ def _undo_or_adopt(site: Site, head: BatchHead) -> Recovered:
             tier.remove(head.intent.key, size_bytes=facts.size_bytes)
             site.journal.abandon(lease, head.id, Outcome.KEPT, "stored, not committed, originals whole: undone")
             return Recovered(batches=1, undone=1)
-        wanted = _without_copy(site, head)
+        wanted = _without_copy(site, head)  # companions of it are found again in what is adopted
         if not wanted:
             tier.remove(head.intent.key, size_bytes=facts.size_bytes)
             site.journal.abandon(
@@ -176,13 +178,41 @@ def _undo_or_adopt(site: Site, head: BatchHead) -> Recovered:
     return Recovered(batches=1, adopted=1)
 
 
-def _without_copy(site: Site, head: BatchHead) -> set[int]:
-    """Members whose only stored copy the object may be: while its tier could not be reached, some found another."""
+def _undo_extraction(site: Site, head: BatchHead) -> Recovered:
+    """Nobody counts as looked through before the commit: it is all done again."""
+    with closing(_open_target(site, head)) as tier:
+        _remove_companions(tier, head)
+    site.journal.abandon(site.lease_of(head.place_id), head.id, Outcome.KEPT, "the run ended before it was recorded")
+    return Recovered(batches=1, undone=1)
+
+
+def _open_target(site: Site, head: BatchHead) -> Tier:
+    target = site.places.get(head.target_place_id or 0)
+    if target is None or target.spec is None or target.lease is None:
+        raise PlaceUnavailable(f"batch {head.id}: its target tier {head.intent.tier} cannot be reached")
+    return open_tier(target.spec)
+
+
+def _remove_companions(tier: Tier, head: BatchHead) -> None:
+    """Of a batch that was not committed: made out of what is still there, or lies in what is adopted."""
+    intent = head.intent
+    if intent.errors_key:
+        tier.sweep(intent.errors_temporary)
+        facts = tier.facts(intent.errors_key)
+        if facts is not None:
+            tier.remove(intent.errors_key, size_bytes=facts.size_bytes)
+
+
+def _without_copy(site: Site, head: BatchHead) -> dict[int, int]:
+    """Members whose only stored copy the object may be, by what its manifest calls them: while its tier could not be
+    reached, some found another."""
     here = set(head.intent.archive_ids)
     members = site.journal.members(head.id)
     if here:
-        return {m.segment_id for m in members if m.archive_id in here}
-    return {m.segment_id for m in members if m.archive_id is None and m.original is not Original.PURGED}
+        rows = site.journal.archive_members(here)
+        return {manifest_id(row): row.id for row in rows if row.id in {m.segment_id for m in members}}
+    found = (m.segment_id for m in members if m.archive_id is None and m.original is not Original.PURGED)
+    return {segment: segment for segment in found}
 
 
 def _all_there(site: Site, head: BatchHead) -> bool:
@@ -199,7 +229,7 @@ def _all_there(site: Site, head: BatchHead) -> bool:
     return len(same) == len(members)
 
 
-def _adopt(site: Site, head: BatchHead, tier: Tier, known: set[int]) -> None:
+def _adopt(site: Site, head: BatchHead, tier: Tier, known: Mapping[int, int]) -> None:
     """Commit an object that may be the only copy, from its own manifest, after all of it has been read and checked."""
     with closing(tier.open(head.intent.key)) as reader:
         digest = check_archive(reader, name=head.intent.key)
@@ -210,7 +240,7 @@ def _adopt(site: Site, head: BatchHead, tier: Tier, known: set[int]) -> None:
             size_bytes=reader.size_bytes, raw_bytes=sum(m.facts.size for m in manifest.members), digest=digest,
             manifest_digest=manifest.digest, form=manifest.form.value,
             members=tuple(
-                StoredMember(segment_id=m.facts.segment_id, offset=m.offset, digest=m.digest, share_bytes=share)
+                StoredMember(known[m.facts.segment_id], offset=m.offset, digest=m.digest, share_bytes=share)
                 for m, share in zip(manifest.members, shares, strict=True) if m.facts.segment_id in known
             ),
         )  # fmt: skip

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from lifecycle.extract.blocks import Block, Found, Level, Limits, SourceFacts
 from lifecycle.extract.companion import parse, render
-from lifecycle.extract.decoding import NotDecodable, decoded
+from lifecycle.extract.decoding import Decoding, NotDecodable, decoded
 from lifecycle.extract.finder import ErrorFinder
 
 __all__ = [
     "Block",
+    "Decoding",
     "ErrorFinder",
     "Found",
     "Level",

@@ -39,41 +39,63 @@ class _Decoder(Protocol):
     def unused(self) -> bytes: ...
 
 
+class Decoding:
+    """A log on its way past: give it all bytes in order, then ``finish`` it. Text that is not compressed stays as it
+    is. Memory is that of a piece of the text and of the decoder."""
+
+    def __init__(self, content: Content) -> None:
+        self._content = content
+        self._make = _DECODERS.get(content)
+        self._decoder: _Decoder | None = None
+        self._taken = self._given = 0
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """The text that the next bytes give, in pieces of at most about 1 MiB. Raises NotDecodable at damage, and at an
+        expansion that no log has; nothing may be fed afterwards."""
+        if self._make is None:
+            yield chunk
+            return
+        self._taken += len(chunk)
+        try:
+            yield from self._pieces(self._make, chunk)
+        except (zlib.error, zstandard.ZstdError, lzma.LZMAError, OSError, EOFError) as error:
+            message = f"{self._content} is damaged after {format_size(self._given)} of text: {error}"
+            raise NotDecodable(message) from None
+
+    def finish(self) -> None:
+        """Nothing follows. Raises NotDecodable where the end comes too early."""
+        if self._decoder is not None:
+            raise NotDecodable(f"{self._content} ends too early, after {format_size(self._given)} of text")
+
+    def _pieces(self, make: Callable[[], _Decoder], data: bytes) -> Iterator[bytes]:
+        while data:
+            if self._decoder is None:
+                data = _between_members(self._content, data)
+                if not data:
+                    return
+                self._decoder = make()
+            decoder = self._decoder
+            for piece in decoder.take(data):
+                self._given += len(piece)
+                if self._given > FREE_BYTES and self._given > self._taken * MAX_EXPANSION:
+                    raise NotDecodable(
+                        f"{format_size(self._given)} and more come out of {format_size(self._taken)} of "
+                        f"{self._content}: no log shrinks by {MAX_EXPANSION:,}"
+                    )
+                yield piece
+            data = decoder.unused if decoder.is_done else b""
+            self._decoder = None if decoder.is_done else decoder
+
+
 def decoded(content: Content, chunks: Iterable[bytes]) -> Iterator[bytes]:
     """The text in ``chunks``, in pieces of at most about 1 MiB; text that is not compressed passes as it is.
 
     Raises NotDecodable at damage, at an end that comes too early, and at an expansion that no log has.
     """
-    make = _DECODERS.get(content)
-    if make is None:
-        yield from chunks
-        return
-    taken = given = 0
-    decoder: _Decoder | None = None
-    try:
-        for chunk in chunks:
-            taken += len(chunk)
-            data = chunk
-            while data:
-                if decoder is None:
-                    data = _between_members(content, data)
-                    if not data:
-                        break
-                    decoder = make()
-                for piece in decoder.take(data):
-                    given += len(piece)
-                    if given > FREE_BYTES and given > taken * MAX_EXPANSION:
-                        raise NotDecodable(
-                            f"{format_size(given)} and more come out of {format_size(taken)} of {content}: "
-                            f"no log shrinks by {MAX_EXPANSION:,}"
-                        )
-                    yield piece
-                data = decoder.unused if decoder.is_done else b""
-                decoder = None if decoder.is_done else decoder
-    except (zlib.error, zstandard.ZstdError, lzma.LZMAError, OSError, EOFError) as error:
-        raise NotDecodable(f"{content} is damaged after {format_size(given)} of text: {error}") from None
-    if decoder is not None:
-        raise NotDecodable(f"{content} ends too early, after {format_size(given)} of text")
+    decoding = Decoding(content)
+    for chunk in chunks:
+        yield from decoding.feed(chunk)
+    decoding.finish()
 
 
 def _between_members(content: Content, data: bytes) -> bytes:

@@ -6,12 +6,13 @@ Knows how a batch is put together. Never decides which segments go into one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from lifecycle.model import ActionKind, Identity, Member, PlannedBatch, Reason, ReasonCode, TierName
 from lifecycle.plan.figures import Figures
 from lifecycle.plan.reasons import make_reason, render_age
-from lifecycle.plan.source import Candidate, DueArchive, TeamClass
+from lifecycle.plan.source import Candidate, DueArchive, TeamClass, Unextracted
 from lifecycle.policy.rules import Policy
 from lifecycle.units import day_of_ns, duration_ns
 
@@ -111,6 +112,39 @@ class BatchMaker:
             stored_bytes=sum(archive.size_bytes for archive in archives),
             archive_ids=tuple(archive.id for archive in archives),
         )
+
+    def extract_archives(
+        self, pair: TeamClass, figures: Figures, key: ArchiveKey, found: Sequence[Unextracted]
+    ) -> PlannedBatch:
+        """Archives with members that nobody has looked through; what is found in them stays in their tier."""
+        archives = [each.archive for each in found]
+        tier = TierName(archives[0].tier)
+        return PlannedBatch(
+            kind=ActionKind.EXTRACT,
+            place_id=key.place_id,
+            team=pair.team,
+            class_name=pair.class_name,
+            tier_from=tier,
+            tier_to=tier,
+            day=key.window,
+            gid=key.gid if key.gid >= 0 else min(archive.gid for archive in archives),
+            mode=key.mode,
+            reason=self._not_extracted(figures),
+            segments=sum(each.segments for each in found),
+            logical_bytes=sum(each.logical_bytes for each in found),
+            stored_bytes=0,
+            archive_ids=tuple(archive.id for archive in archives),
+        )
+
+    def extract_originals(
+        self, pair: TeamClass, figures: Figures, tier: TierName, key: ArchiveKey, candidates: Sequence[Candidate]
+    ) -> PlannedBatch:
+        """Originals that go from where they lie; what is found in them goes to ``tier``."""
+        batch = self.move_originals(pair, figures, tier, key, candidates)
+        return replace(batch, kind=ActionKind.EXTRACT, reason=self._not_extracted(figures), stored_bytes=0)
+
+    def _not_extracted(self, figures: Figures) -> Reason:
+        return make_reason(ReasonCode.NOT_EXTRACTED, policy=self._policy, figures=figures)
 
     def mark(self, figures: Figures, key: PlaceKey, candidates: Sequence[Candidate]) -> PlannedBatch:
         youngest = max(candidate.last_write_ns or 0 for candidate in candidates)

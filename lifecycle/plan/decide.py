@@ -80,11 +80,11 @@ def room_for(figures: Figures, tier: TierName, full: Collection[TierName]) -> Ti
     return next((each for each in colder if each not in full), None)
 
 
-def early_purge_blocker(candidate: Candidate, now_ns: int) -> ReasonCode | None:
+def early_purge_blocker(candidate: Candidate, figures: Figures | ReasonCode, now_ns: int) -> ReasonCode | None:
     """Why a marked segment whose retention has ended is not purged before its grace is over, where room is needed."""
     if candidate.marked_ns is None or candidate.marked_ns + EARLY_AFTER_NS > now_ns:
         return ReasonCode.IN_GRACE
-    return purge_blocker(candidate._replace(purge_after_ns=candidate.marked_ns), 0, now_ns)
+    return purge_blocker(candidate._replace(purge_after_ns=candidate.marked_ns), figures, 0, now_ns)
 
 
 def early_expiry_blocker(candidate: Candidate, figures: Figures, now_ns: int) -> ReasonCode | None:
@@ -118,7 +118,13 @@ def mark_blocker(candidate: Candidate, figures: Figures, now_ns: int) -> ReasonC
         return ReasonCode.FIRST_SEEN_RECENTLY
     if is_behind(candidate, figures, now_ns):
         return ReasonCode.NOT_IN_REQUIRED_TIER
-    return None
+    return extraction_blocker(candidate, figures)
+
+
+def extraction_blocker(candidate: Candidate, figures: Figures | ReasonCode) -> ReasonCode | None:
+    """Whether policy keeps the errors of a segment that nobody has looked through: no extract, no delete."""
+    is_missing = isinstance(figures, Figures) and figures.keeps_errors and candidate.error_blocks is None
+    return ReasonCode.NOT_EXTRACTED if is_missing else None
 
 
 def is_behind(candidate: Candidate, figures: Figures, now_ns: int) -> bool:
@@ -140,7 +146,7 @@ def is_due_to_move(candidate: Candidate, figures: Figures, now_ns: int) -> bool:
     return figures.required_tier(now_ns - newest_ns).warmth > tier.warmth
 
 
-def purge_blocker(candidate: Candidate, grace_ns: int, now_ns: int) -> ReasonCode | None:
+def purge_blocker(candidate: Candidate, figures: Figures | ReasonCode, grace_ns: int, now_ns: int) -> ReasonCode | None:
     """Why a marked segment whose retention has ended is not purged this time.
 
     The longer of the grace it was marked with and today's counts: policy may have lengthened it since.
@@ -155,12 +161,13 @@ def purge_blocker(candidate: Candidate, grace_ns: int, now_ns: int) -> ReasonCod
         return ReasonCode.QUARANTINED
     if candidate.archive_id is not None:
         # The restored original goes first, by a release; only then is the stored copy the last of it.
-        return ReasonCode.STAY if candidate.original in _MAY_BE_THERE else None
+        is_there = candidate.original in _MAY_BE_THERE
+        return ReasonCode.STAY if is_there else extraction_blocker(candidate, figures)
     if candidate.original == Original.MISSING:
         return ReasonCode.MISSING
     if candidate.original != Original.SETTLED:
         return ReasonCode.NOT_SETTLED
-    return _rest_blocker(candidate, now_ns)
+    return _rest_blocker(candidate, now_ns) or extraction_blocker(candidate, figures)
 
 
 def _rest_blocker(candidate: Candidate, now_ns: int) -> ReasonCode | None:

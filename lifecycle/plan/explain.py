@@ -14,6 +14,7 @@ from lifecycle.model import ActionKind, Archive, ArchiveState, Original, Reason,
 from lifecycle.plan.decide import (
     candidate_of,
     copy_blocker,
+    extraction_blocker,
     mark_blocker,
     mark_fault,
     move_blocker,
@@ -116,6 +117,7 @@ class _View:
             yield from self._marked_steps()
             return
         yield from self._release_steps()
+        yield from self._extraction()
         if not isinstance(self._figures, Figures) or self._c.last_write_ns is None:
             return
         end_ns = mark_due_ns(self._c, self._figures)
@@ -158,9 +160,23 @@ class _View:
             yield self._step(ActionKind.UNMARK, reached_tier(self._c), self._now_ns, wrong, None)
             return
         yield from self._release_steps()
+        yield from self._extraction()
         at_ns = purge_due_ns(self._c, self._grace_ns)
-        blocker = purge_blocker(self._c, self._grace_ns, self._now_ns)
+        blocker = purge_blocker(self._c, self._figures, self._grace_ns, self._now_ns)
         yield self._purge(at_ns, blocker)
+
+    def _extraction(self) -> Iterator[Step]:
+        """Of what was stored without it, now; of what goes from where it lies, when it may go. Else on the way."""
+        if not isinstance(self._figures, Figures) or extraction_blocker(self._c, self._figures) is None:
+            return
+        at_ns, blocker, after_ns = self._now_ns, None, self._figures.extract_in_hot_ns
+        if self._c.archive_id is None:
+            if after_ns is None or self._c.last_write_ns is None:
+                return
+            at_ns, blocker = self._c.last_write_ns + after_ns, move_blocker(self._c, self._now_ns)
+        elif self._c.set_aside_until_ns is not None and self._c.set_aside_until_ns > self._now_ns:
+            blocker = ReasonCode.SET_ASIDE
+        yield self._step(ActionKind.EXTRACT, reached_tier(self._c), at_ns, ReasonCode.NOT_EXTRACTED, blocker)
 
     def _moves(self, figures: Figures, write_ns: int) -> Iterator[Step]:
         """To the tier of its age now, if it is behind; then to each colder one when its time comes."""
@@ -237,7 +253,7 @@ class _View:
         if self._c.marked_ns is not None:
             yield Condition(
                 name="grace is over",
-                is_met=purge_blocker(self._c, self._grace_ns, self._now_ns) is not ReasonCode.IN_GRACE,
+                is_met=purge_blocker(self._c, self._figures, self._grace_ns, self._now_ns) is not ReasonCode.IN_GRACE,
                 current=f"marked {self._ago(self._c.marked_ns)}",
                 required=format_limit(self._policy.grace),
                 rule=self._policy.grace_at,
@@ -303,6 +319,15 @@ class _View:
         )
         if c.hold_id is not None:
             yield Condition(name="not held", is_met=False, current=f"hold {c.hold_id}", required="no hold")
+        if figures.keeps_errors:
+            looked = c.error_blocks is not None
+            yield Condition(
+                name="its errors are kept",
+                is_met=looked,
+                current=f"looked through, blocks: {c.error_blocks}" if looked else "not looked through",
+                required=f"as {figures.rule.keep_errors_as}",
+                rule=figures.at("keep_errors_as"),
+            )
         if c.archive_state == ArchiveState.QUARANTINED:
             yield Condition(name="its archive is sound", is_met=False, current="quarantined", required="live")
         for name, until in (("not set aside", c.set_aside_until_ns), ("stay is over", c.stay_until_ns)):

@@ -102,6 +102,19 @@ class Figures:
         return self.expire_ns is not None and self.required_tier(self.expire_ns) is TierName.HOT
 
     @property
+    def keeps_errors(self) -> bool:
+        """Whether nothing of the class goes before its error lines are kept."""
+        return self.rule.keep_errors_as is not None
+
+    @property
+    def extract_in_hot_ns(self) -> int | None:
+        """The age from which an original is looked through where it lies, since it may go from there; None: it is
+        looked through when it is stored."""
+        if self.expire_ns is None or not self.keeps_errors or not self.expires_in_hot:
+            return None
+        return self.expire_ns if self.keep_at_least_ns is None else min(self.expire_ns, self.keep_at_least_ns)
+
+    @property
     def longest_retention_ns(self) -> int:
         """The age at which nothing but an obstacle keeps a segment; 0 where it never expires."""
         return (self.expire_ns or 0) * (JOB_FACTOR if self.by_job else 1)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from lifecycle.model import ArchiveState, Original, TierName, Usage
-from lifecycle.plan.source import ArchiveMarks, Candidate, DueArchive, TeamClass
+from lifecycle.plan.source import ArchiveMarks, Candidate, DueArchive, TeamClass, Unextracted
 from lifecycle.units import day_of_ns
 
 T = TypeVar("T")
@@ -122,6 +122,16 @@ class MemoryDue:
             and _written(c, after_ns, until_ns)
         ]
         return iter(sorted(found, key=_by_write))
+
+    def iter_unextracted(self, pair: TeamClass, *, now_ns: int) -> Iterator[Unextracted]:
+        for archive in sorted(self._archives.values(), key=lambda archive: archive.id):
+            found = [
+                c
+                for c in self._of(pair)
+                if c.archive_id == archive.id and c.error_blocks is None and (c.set_aside_until_ns or 0) <= now_ns
+            ]
+            if found and archive.state == ArchiveState.LIVE:
+                yield Unextracted(archive, len(found), sum(c.size_bytes for c in found))
 
     def iter_members(self, archive_ids: Sequence[int]) -> Iterator[ArchiveMarks]:
         for archive_id in archive_ids:

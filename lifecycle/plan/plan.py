@@ -185,8 +185,8 @@ def _ending(key: _Key, line: _Line) -> str:
 
 
 _RUN_ORDER: Final = (
-    ActionKind.UNMARK, ActionKind.RELEASE, ActionKind.PURGE, ActionKind.MARK, ActionKind.TRANSITION, ActionKind.MERGE,
-    ActionKind.COPY, KEPT,
+    ActionKind.UNMARK, ActionKind.RELEASE, ActionKind.PURGE, ActionKind.MARK, ActionKind.EXTRACT, ActionKind.TRANSITION,
+    ActionKind.MERGE, ActionKind.COPY, KEPT,
 )  # fmt: skip
 
 

@@ -7,10 +7,11 @@ Order of what comes out, and why
 1. unmarks: nothing may be purged on a mark whose reason is gone
 2. releases and purges: they free space, and a full disk needs it before anything is written
 3. marks: rows only
-4. moves: hot to warm, hot to cold, warm to cold; within them by team, class and day, oldest first
-5. copies: stored early, the original stays (``copy_after``)
-6. what was kept and why, summed up
-What leaves ahead of its time because room is needed is ``relief``'s, and comes between 5 and 6.
+4. extractions: what was stored without its errors being kept; the next run marks it
+5. moves: hot to warm, hot to cold, warm to cold; within them by team, class and day, oldest first
+6. copies: stored early, the original stays (``copy_after``)
+7. what was kept and why, summed up
+What leaves ahead of its time because room is needed is ``relief``'s, and comes between 6 and 7.
 Batches come as they fill. Memory is that of the open bins, which are bounded, however much is due.
 """
 
@@ -37,6 +38,7 @@ from lifecycle.plan.decide import (
     retention_blocker,
     room_for,
 )
+from lifecycle.plan.extraction import iter_extractions
 from lifecycle.plan.figures import FigureBook, Figures
 from lifecycle.plan.kept import KeptCounter
 from lifecycle.plan.source import ArchiveMarks, Candidate, CopyRule, DueArchive, DueSource, TeamClass
@@ -112,6 +114,8 @@ class _Planner:
             yield from self._purges_of_archives()
         if ActionKind.MARK in self._wanted:
             yield from self._marks()
+        if ActionKind.EXTRACT in self._wanted:
+            yield from iter_extractions(self._source, self._policy, self._now_ns, self._known, self._book, self._full)
         if ActionKind.TRANSITION in self._wanted or ActionKind.MERGE in self._wanted:
             yield from self._moves()
         if ActionKind.COPY in self._wanted and self._copies:
@@ -192,7 +196,8 @@ class _Planner:
             yield self._make.purge_originals(*closed)
 
     def _purge_blocker(self, candidate: Candidate) -> ReasonCode | None:
-        code = purge_blocker(candidate, self._grace_ns, self._now_ns)
+        figures = self._book.of(candidate.team, candidate.class_name)
+        code = purge_blocker(candidate, figures, self._grace_ns, self._now_ns)
         return self._class_doubt(candidate) if code is None else code
 
     def _class_doubt(self, candidate: Candidate) -> ReasonCode | None:

@@ -43,6 +43,7 @@ TEXTS: Final[Mapping[ReasonCode, str]] = {
     ReasonCode.QUARANTINED: "its archive is damaged and in quarantine",
     ReasonCode.HELD: "held",
     ReasonCode.HARD_LINKED: "has more than one name",
+    ReasonCode.NOT_EXTRACTED: "its error lines are not kept as {required} yet",
     ReasonCode.COPY_DUE: "last write over {required} ago: stored early, its original stays",
     ReasonCode.OVER_HIGH: "relief: {current}, high {required}",
     ReasonCode.OVER_RESERVE: "relief: {current}, reserve {required}",
@@ -95,6 +96,8 @@ def _rule_of(
         return None, ""
     if code in _BY_RETENTION:
         return figures.at("expire_after"), _limit(figures.rule.expire_after)
+    if code is ReasonCode.NOT_EXTRACTED:
+        return figures.at("keep_errors_as"), figures.rule.keep_errors_as or ""
     if code is ReasonCode.JOB_STILL_WRITES:
         return figures.at("expire_from"), _limit(figures.rule.expire_after)
     if code in _BY_TIER and tier is not None:

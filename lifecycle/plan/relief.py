@@ -111,8 +111,8 @@ class Ledger:
         self._teams = max(1, len({team for team, _ in pressure.usage if policy.is_listed(team)}))
 
     def count(self, batch: PlannedBatch) -> None:
-        """A planned batch: what leaves, and what it puts elsewhere. Marks change nothing yet."""
-        if batch.kind in (ActionKind.MARK, ActionKind.UNMARK):
+        """A planned batch: what leaves, and what it puts elsewhere. Marks change nothing yet, kept errors little."""
+        if batch.kind in (ActionKind.MARK, ActionKind.UNMARK, ActionKind.EXTRACT):
             return
         if batch.kind is not ActionKind.COPY:
             files = len(batch.archive_ids) or batch.segments
@@ -300,7 +300,7 @@ class _Relief:
             and (candidate.purge_after_ns or 0) > self.now_ns
             and candidate.place_id not in self.unclassified
             and retention_blocker(candidate, figures, self.now_ns) is None
-            and early_purge_blocker(candidate, self.now_ns) is None
+            and early_purge_blocker(candidate, figures, self.now_ns) is None
         )
 
     def _ripe(self, need: Need, marks: ArchiveMarks) -> tuple[int, DueArchive] | None:

@@ -79,6 +79,14 @@ class DueArchive(NamedTuple):
     has_unmarked: bool  # at least one live member is not marked
 
 
+class Unextracted(NamedTuple):
+    """A live archive with members of one team and class that nobody has looked through for errors."""
+
+    archive: DueArchive
+    segments: int  # such members, those that rest after a failure left out
+    logical_bytes: int
+
+
 class ArchiveMarks(NamedTuple):
     """An archive with at least one mark whose grace is over, and all its live members."""
 
@@ -137,6 +145,9 @@ class DueSource(Protocol):
     def iter_copied(self, pair: TeamClass, *, after_ns: int | None, until_ns: int) -> Iterator[Candidate]:
         """Settled originals beside a stored copy that was made early (no restore put them there);
         ``after_ns`` < last write ≤ ``until_ns``. By last write, then id."""
+
+    def iter_unextracted(self, pair: TeamClass, *, now_ns: int) -> Iterator[Unextracted]:
+        """Live archives that have members nobody has looked through and that do not rest at ``now_ns``. By id."""
 
     def iter_members(self, archive_ids: Sequence[int]) -> Iterator[ArchiveMarks]:
         """These archives with all their live members, in the order given."""

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Final
 
 from lifecycle.model import RuleRef
+from lifecycle.policy import kept_errors
 from lifecycle.policy.defaults import SEEDS
 from lifecycle.policy.document import Document, Loc, Mistake, parse_document
 from lifecycle.policy.match import STANDARD_LABELS, split_label_glob
@@ -22,6 +23,7 @@ from lifecycle.units import format_limit
 
 LIMITS: Final = ("warm_after", "cold_after", "expire_after")
 UNDER_PRESSURE: Final = ("evict", "expire_early")  # figures that count only where a disk or a quota is full
+KEEPING: Final = ("keep_errors_as",)  # what is kept of a log that goes
 MAX_PATTERNS: Final = 1_000  # of all classes together
 
 
@@ -32,13 +34,15 @@ class PlatformClasses:
     matches: list[MatchRule] = field(default_factory=list)
     rules: dict[str, ClassRule] = field(default_factory=dict)
     is_complete: bool = True  # False: some entry was left out, so that "no such class" proves nothing
+    has_tiers: bool = True
 
 
 def make_classes(
     platform: PlatformKeys, document: Document, labels: Collection[str], mistakes: list[Mistake]
 ) -> PlatformClasses:
     """The ``match`` lists and figures of the platform. ``labels``: those that some layout or source can give."""
-    made = PlatformClasses(is_complete=not document.is_partial(("classes",)))
+    has_tiers = platform.tiers.warm is not None or platform.tiers.cold is not None or document.is_partial(("tiers",))
+    made = PlatformClasses(is_complete=not document.is_partial(("classes",)), has_tiers=has_tiers)
     if platform.defaults is not None:
         seed, keys = _seed(platform.defaults)
         for index, entry in enumerate(keys.classes):
@@ -60,7 +64,7 @@ def make_classes(
             _check_labels(entry, document, loc, labels, mistakes)
     # Own classes are tried before the seed's, whose last one takes the rest.
     made.matches = own.matches + made.matches
-    made.rules = own.rules | made.rules
+    made.rules = kept_errors.with_defaults(own.rules | made.rules, has_tiers=has_tiers)
     _check_platform(made, platform, document, mistakes)
     return made
 
@@ -97,7 +101,7 @@ def with_figures(base: ClassRule | None, name: str, keys: Figures, document: Doc
             name=name, warm_after=None, cold_after=None, expire_after=None, expire_from=start, at={}
         )  # fmt: skip
     given = keys.model_fields_set
-    for figure in (*LIMITS, "expire_from", *UNDER_PRESSURE):
+    for figure in (*LIMITS, "expire_from", *UNDER_PRESSURE, *KEEPING):
         if is_new or figure in given:
             at[figure] = document.figure_ref((*loc, figure))
     return replace(
@@ -108,6 +112,7 @@ def with_figures(base: ClassRule | None, name: str, keys: Figures, document: Doc
         expire_from=keys.expire_from if keys.expire_from is not None else base.expire_from,
         evict=keys.evict if "evict" in given else base.evict,
         expire_early=keys.expire_early.keep_at_least if keys.expire_early is not None else base.expire_early,
+        keep_errors_as=keys.keep_errors_as if "keep_errors_as" in given else base.keep_errors_as,
         at=at,
     )
 
@@ -148,6 +153,7 @@ def _check_platform(made: PlatformClasses, keys: PlatformKeys, document: Documen
         rule = made.rules[entry.name]
         _check_figures(rule, document, loc, mistakes)
         _check_early(rule, document, loc, mistakes)
+        _check_errors(rule, made.rules, made, {entry.name: (entry, loc)}, document, mistakes)
         if document.is_partial(loc) or rule.at["name"].file != document.file:
             continue  # its figures may be among what was taken out, or stand in the seed
         if rule.at["expire_after"].text == DEFAULT:
@@ -167,6 +173,29 @@ def _check_figures(rule: ClassRule, document: Document, loc: Loc, mistakes: list
             message = f"class {rule.name}: {later_name} {format_limit(later)} is not above {name} {format_limit(value)}"
             hint = f"{name} is from {rule.at[name]}; make it shorter, or {name}: {NEVER}"
             mistakes.append(document.mistake((*loc, given[0]), message, hint))
+
+
+def _check_errors(
+    rule: ClassRule,
+    rules: Mapping[str, ClassRule],
+    made: PlatformClasses,
+    entries: Mapping[str, tuple[Figures, Loc]],
+    document: Document,
+    mistakes: list[Mistake],
+) -> None:
+    """``entries``: those of ``document`` by class."""
+    own = (("keep_errors_as", "expire_after"), entries.get(rule.name))
+    other = (("expire_after",), entries.get(rule.keep_errors_as or ""))
+    figures = [
+        (figure, (*entry[1], figure))
+        for names, entry in (own, other)
+        if entry is not None
+        for figure in names
+        if figure in entry[0].model_fields_set
+    ]
+    kept_errors.check_given(
+        rule, rules, figures, document, mistakes, has_tiers=made.has_tiers, is_complete=made.is_complete
+    )
 
 
 def _check_early(rule: ClassRule, document: Document, loc: Loc, mistakes: list[Mistake]) -> None:
@@ -206,6 +235,7 @@ def make_team_classes(
     """The platform's classes with this team's figures, within the platform's bounds."""
     rules = dict(made.rules)
     seen: dict[str, int] = {}
+    entries: dict[str, tuple[Figures, Loc]] = {}
     for index, entry in enumerate(team.classes):
         loc: Loc = ("classes", index)
         if entry.name in seen:
@@ -222,11 +252,16 @@ def make_team_classes(
             continue
         rule = with_figures(base, entry.name, entry, document, loc)
         rules[entry.name] = rule
+        entries[entry.name] = (entry, loc)
+        kept_errors.check_not_weakened(rule, base, document, (*loc, "keep_errors_as"), mistakes)
         _check_figures(rule, document, loc, mistakes)
         _check_early(rule, document, loc, mistakes)
         for figure in LIMITS:
             if figure in entry.model_fields_set:
                 _check_bound(rule, figure, document, loc, bounds, bounds_at, mistakes)
+    rules = kept_errors.with_defaults(rules, has_tiers=made.has_tiers)
+    for rule in rules.values():
+        _check_errors(rule, rules, made, entries, document, mistakes)
     return rules
 
 

@@ -1,7 +1,6 @@
 """What ``defaults: seed-1`` stands for. Frozen: a change of a figure is a new name (seed-2), never a new meaning.
 
-``keep_errors_as: error`` belongs to eval and training once it is there; until then it is not asked for, so that no
-policy promises an extraction that does not happen.
+That eval and training keep their errors as ``error`` is not written here: ``kept_errors`` says where that counts.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from lifecycle.policy.classes import LIMITS
 from lifecycle.policy.layouts import SourceLayouts
 from lifecycle.policy.never import is_never_claimed
 from lifecycle.policy.rules import DEFAULT, ClassRule, FillRule, Policy, QuotaRule, SourceRule
-from lifecycle.policy.schema import NEVER
+from lifecycle.policy.schema import NEVER, NONE
 from lifecycle.units import format_limit, format_size, format_size_limit
 
 
@@ -141,6 +141,7 @@ def figures_of(rule: ClassRule) -> Mapping[str, str]:
     limits = {figure: getattr(rule, figure) for figure in LIMITS}
     shown = {figure: NEVER if value is None else format_limit(value) for figure, value in limits.items()}
     shown |= {"expire_from": rule.expire_from.value, "evict": "true" if rule.evict else "false"}
+    shown |= {"keep_errors_as": rule.keep_errors_as or NONE}
     return shown | ({"expire_early": format_limit(rule.expire_early)} if rule.expire_early is not None else {})
 
 
@@ -208,5 +209,5 @@ def _why_foreign(is_excluded: bool, path: bytes, source: SourceRule) -> str:
     if any(folder.startswith(b".") for folder in folders):
         return "below a hidden folder"
     if is_never_claimed(name):
-        return "a name that no layout may take: hidden, half-written, a live buffer or a binary record"
+        return "a name that no layout may take: hidden, half-written, a live buffer, a binary record or kept errors"
     return f"no layout of source {source.name} claims it: {', '.join(source.layouts)}"

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from lifecycle.names import ERRORS_ENDING
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Never:
@@ -43,6 +45,10 @@ def _is_binary_record(name: bytes) -> bool:
     return name.startswith(_BINARY_START) or name.endswith(_BINARY_END)
 
 
+def _is_companion(name: bytes) -> bool:
+    return name.endswith(ERRORS_ENDING)
+
+
 def _is_live_buffer(name: bytes) -> bool:
     may_be = name.startswith(b"buffer.") or b".b" in name or b".q" in name
     return may_be and _BUFFER.match(name) is not None
@@ -63,6 +69,12 @@ NEVER: Final = (
         look_alikes=("events.out", "wandb.log"),
     ),
     Never(
+        says="error lines kept of a log, which carry its name: one that somebody restored is not kept again",
+        holds=_is_companion,
+        samples=("rank_3.log#errors", "rank_3.log.1.gz#errors"),
+        look_alikes=("errors.log", "rank_3.log#errors.log"),
+    ),
+    Never(
         says="live buffers of fluentd and what describes them",
         holds=_is_live_buffer,
         samples=(
@@ -75,7 +87,7 @@ NEVER: Final = (
     ),
 )
 _STARTS: Final = (b".", _BINARY_START)
-_ENDS: Final = (*_TEMPORARY, *_BINARY_END)
+_ENDS: Final = (*_TEMPORARY, *_BINARY_END, ERRORS_ENDING)
 
 
 def is_never_claimed(name: bytes) -> bool:

@@ -37,6 +37,7 @@ class ClassRule:
     at: Mapping[str, RuleRef]  # "name", "warm_after", "cold_after", "expire_after", "expire_from", ...
     evict: bool = True  # under pressure the original of a stored copy may go before its time
     expire_early: timedelta | None = None  # under pressure the only copy may go from this age on; None: never
+    keep_errors_as: str | None = None  # the class of the companion that holds its error lines; None: not kept
 
     def after(self, tier: TierName) -> timedelta | None:
         """The age at which this class belongs in ``tier``; None when it never does."""
@@ -189,6 +190,12 @@ class Policy:
         """The figures for a team's class; None when policy no longer knows the class (then it is kept)."""
         own = self.teams.get(team)
         return (own.classes if own else self.classes).get(class_name)
+
+    def keeping_errors(self, team: str) -> frozenset[str]:
+        """A team's classes whose logs are looked through before they go."""
+        own = self.teams.get(team)
+        classes = own.classes if own else self.classes
+        return frozenset(name for name, rule in classes.items() if rule.keep_errors_as is not None)
 
     def tier_at(self, rule: ClassRule, age: timedelta) -> TierName:
         """The tier that a segment of this age belongs in; tiers that are not there are passed over."""

@@ -27,6 +27,7 @@ from lifecycle.spelling import find_near
 from lifecycle.units import parse_duration, parse_percent, parse_size
 
 NEVER: Final = "never"
+NONE: Final = "none"
 SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _FALLBACK_HINT: Final = "lifecycle policy schema lists what may stand here"
 
@@ -143,6 +144,14 @@ def _expire_from(text: str) -> ExpireFrom:
         ) from None
 
 
+def _errors_class(text: str) -> str | None:
+    if text in (NONE, "off"):
+        return None
+    if not re.fullmatch(_CLASS_NAME, text):
+        raise Wrong(f"{text!r} cannot be the name of a class", f"write the name of a class as error, or {NONE}")
+    return text
+
+
 def _flag(text: str) -> bool:
     if text not in ("true", "false"):
         raise Wrong(f"{text!r} is neither true nor false", "write true or false")
@@ -200,6 +209,11 @@ Limit = Annotated[
 Size = Annotated[int, BeforeValidator(_parsed(parse_size, "write a size above 0, as 64MiB")), WithJsonSchema(_SIZE)]
 Percent = Annotated[
     float, BeforeValidator(_parsed(parse_percent, "write a share above 0% as 80%")), WithJsonSchema(_PERCENT)
+]
+ErrorsClass = Annotated[
+    str | None,
+    BeforeValidator(_parsed(_errors_class, f"write the name of a class as error, or {NONE}")),
+    WithJsonSchema({"type": "string", "pattern": f"^{_CLASS_NAME}$", "examples": ["error", NONE]}),
 ]
 Flag = Annotated[bool, BeforeValidator(_parsed(_flag, "write true or false")), WithJsonSchema({"type": "boolean"})]
 Word = Annotated[str, BeforeValidator(_program), WithJsonSchema({"type": "string", "minLength": 1})]
@@ -341,12 +355,16 @@ class ExpireEarlyKeys(Keys):
 class Figures(Keys):
     """What a class's retention is; every figure may be left out by a team."""
 
-    not_yet = frozenset({"keep_errors_as", "keep_metrics", "debug"})
+    not_yet = frozenset({"keep_metrics", "debug"})
 
     warm_after: Limit = Field(default=None, description="age at which it goes to warm")
     cold_after: Limit = Field(default=None, description="age at which it goes to cold")
     expire_after: Limit = Field(default=None, description="age at which it is marked; never keeps it for ever")
     expire_from: From | None = Field(default=None, description="count from its own last write, or from its job's")
+    keep_errors_as: ErrorsClass = Field(
+        default=None,
+        description="the class that its error lines are kept as when it goes; training and eval: error; none: not kept",
+    )
     evict: Flag = Field(default=True, description="under pressure an original goes as soon as it has a stored copy")
     expire_early: ExpireEarlyKeys | None = Field(
         default=None, description="off unless said: what may expire before its time where a disk is full"

@@ -40,6 +40,9 @@ def fold_restore(report: RestoreReport) -> Iterator[Block]:
             f"{count_of(report.guarded, 'file')} readable by no more people than where they lay, whatever their mode"
         )
         yield Line(text=fewer, tone=Tone.QUIET)
+    if report.companions:
+        left_out = f"errors kept of {count_of(report.companions, 'segment')} left out: --to DIR writes them"
+        yield Line(text=left_out, tone=Tone.QUIET)
     if report.skipped:
         yield Line(text=f"{count_of(report.skipped, 'file')} there already, left alone", tone=Tone.QUIET)
     yield from iter_problem_lines(report.problems, report.problem_count)

@@ -11,22 +11,30 @@ from lifecycle.plan.explain import Explanation, Step
 from lifecycle.plan.reasons import render_reason
 from lifecycle.report.blocks import Block, Cell, Column, Line, Table, Tone
 from lifecycle.report.figures import HoldLine
-from lifecycle.report.past import PastStep
+from lifecycle.report.past import KeptErrors, PastStep
+from lifecycle.report.runs import count_of
 from lifecycle.units import format_instant, format_left, format_size, from_ns
 
 _VERBS = {ActionKind.TRANSITION: "transition", ActionKind.MERGE: "merge", ActionKind.MARK: "mark",
           ActionKind.UNMARK: "unmark", ActionKind.RELEASE: "release", ActionKind.PURGE: "purge",
-          ActionKind.COPY: "copy"}  # fmt: skip
+          ActionKind.COPY: "copy", ActionKind.EXTRACT: "extract errors"}  # fmt: skip
 
 
 def fold_explanation(
-    found: Explanation, *, root: str, past: Iterable[PastStep], now: datetime, holds: Iterable[HoldLine] = ()
+    found: Explanation,
+    *,
+    root: str,
+    past: Iterable[PastStep],
+    now: datetime,
+    holds: Iterable[HoldLine] = (),
+    errors: KeptErrors | None = None,
 ) -> Iterator[Block]:
     segment = found.segment
     yield Line(text=f"{root.rstrip('/')}/{show_name(segment.path)}", tone=Tone.HEAD)
     width = max((len(_verb(step)) for step in (found.next, *found.then) if step is not None), default=0)
     rows = [
         *_rows_of(segment),
+        *_rows_of_errors(segment, root, errors),
         *(("held", _hold_words(hold)) for hold in holds),
         ("next", _next_words(found, now, width)),
     ]
@@ -55,6 +63,25 @@ def _hold_words(hold: HoldLine) -> str:
     return f"hold {hold.id} · {hold.owner}: {hold.reason} · {until}  {hold.source}"
 
 
+def _rows_of_errors(segment: Segment, root: str, errors: KeptErrors | None) -> Iterator[tuple[Cell, ...]]:
+    """Of most segments there is nothing to say: policy keeps no errors of them, or nobody has looked yet."""
+    if segment.companion_of is not None and errors is not None:
+        source = errors.other
+        gone = "" if source.tier is not None else ", which is gone"
+        yield "errors of", f"segment {source.id} · {root.rstrip('/')}/{show_name(source.path)}{gone}"
+    elif segment.error_blocks == 0 and segment.companion_of is None:
+        yield "errors", "looked through, none found"
+    elif errors is not None and segment.error_blocks:
+        kept = errors.other
+        blocks = count_of(segment.error_blocks, "error block")
+        where = f"segment {kept.id} ({show_name(kept.name)}, class {kept.class_name}"
+        if kept.tier is None:
+            yield "errors", f"{blocks} were kept in {where}), which is gone"
+        else:
+            until = f", until {format_instant(errors.until)}" if errors.until is not None else ", for ever"
+            yield "errors", f"{blocks} kept in {where}, {kept.tier}){until}"
+
+
 def _age_words(segment: Segment) -> str:
     if segment.last_write_ns is None:
         return "age unknown"
@@ -62,6 +89,9 @@ def _age_words(segment: Segment) -> str:
 
 
 def _where_words(segment: Segment) -> str:
+    if segment.companion_of is not None:
+        kept = f"kept in {segment.archive_tier} ({format_size(segment.stored_bytes)})"
+        return f"error lines of another segment, {kept if segment.archive_tier is not None else segment.original.value}"
     original = "original in hot" if segment.original.is_present else f"original {segment.original.value}"
     if segment.original is Original.OPEN:
         original += ", still open"

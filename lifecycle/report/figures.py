@@ -289,6 +289,7 @@ class RestoreReport:
     narrowed: int = 0  # of files: without their group's rights, as their group could not be set
     guarded: int = 0  # of files: without rights that their mode gave and their old folder did not
     renamed: int = 0  # of files: written as NAME.segment-ID, since several segments had one path
+    companions: int = 0  # error lines that were kept, left out of a restore in place
     read_bytes: int = 0  # stored bytes read for it
     archives: int = 0
     to: str = ""  # the directory, or "in place"

@@ -8,11 +8,14 @@ from datetime import datetime
 from typing import Final
 
 from lifecycle.catalog.places import Place, places
-from lifecycle.catalog.segments import Touch, history_of, segment_at, segments_by_ids
+from lifecycle.catalog.segments import Touch, companion_of, history_of, segment_at, segments_by_ids
 from lifecycle.catalog.store import Catalog
 from lifecycle.errors import NothingFound
 from lifecycle.model import PlaceKind, Segment
 from lifecycle.names import parse_name, show_name
+from lifecycle.plan.explain import mark_due_ns
+from lifecycle.plan.figures import FigureBook, Figures
+from lifecycle.policy.rules import Policy
 from lifecycle.report.blocks import CellKind, Column, Table
 from lifecycle.units import from_ns
 
@@ -57,6 +60,27 @@ def find_by_id(catalog: Catalog, segment_id: int) -> Segment:
     if not found:
         raise NothingFound(f"there is no segment {segment_id}", hint="lifecycle ls shows ids")
     return found[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptErrors:
+    """What is kept of a segment's errors: the companion of a source, or the source of a companion."""
+
+    other: Segment
+    until: datetime | None  # a companion's: when it may be marked; None: never, or it is gone
+
+
+def kept_errors(catalog: Catalog, segment: Segment, policy: Policy) -> KeptErrors | None:
+    """None where there is nothing of the kind."""
+    with catalog.read() as conn:
+        if segment.companion_of is not None:
+            return KeptErrors(other=segments_by_ids(conn, [segment.companion_of])[0], until=None)
+        kept = companion_of(conn, segment.id)
+    if kept is None:
+        return None
+    figures = FigureBook(policy).of(kept.labels.team, kept.class_name)
+    end_ns = mark_due_ns(kept, figures) if isinstance(figures, Figures) and kept.tier is not None else None
+    return KeptErrors(other=kept, until=None if end_ns is None else from_ns(end_ns))
 
 
 def _below(place: Place, path: bytes) -> bytes | None:

@@ -116,8 +116,10 @@ def table_of_classes(policy: Policy) -> Table:
     """One row a team and class; teams that take the platform's figures are one row, ``*``."""
     columns = tuple(
         Column(key=key)
-        for key in ("team", "class", "warm_after", "cold_after", "expire_after", "expire_from", "matches", "rule")
-    )
+        for key in (
+            "team", "class", "warm_after", "cold_after", "expire_after", "expire_from", "errors_as", "matches", "rule"
+        )
+    )  # fmt: skip
     own = [team for team in policy.teams.values() if team.classes != policy.classes]
     rows = [_class_row("*", rule, policy) for rule in policy.classes.values()]
     rows += [
@@ -133,7 +135,8 @@ def _class_row(team: str, rule: ClassRule, policy: Policy) -> tuple[Cell, ...]:
     patterns = [pattern for match in policy.matches if match.class_name == rule.name for pattern in match.patterns]
     shown = ", ".join(patterns) if team == "*" and patterns else "all the rest" if team == "*" else ""
     limits = (_limit(rule.warm_after), _limit(rule.cold_after), _limit(rule.expire_after) or "never")
-    return (team, rule.name, *limits, rule.expire_from.value, shown, str(rule.at.get("name") or ""))
+    at = str(rule.at.get("name") or "")
+    return (team, rule.name, *limits, rule.expire_from.value, rule.keep_errors_as or "", shown, at)
 
 
 def _limit(limit: timedelta | None) -> str:

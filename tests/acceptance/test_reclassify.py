@@ -64,7 +64,8 @@ def test_a_class_that_keeps_shorter_waits_until_it_is_accepted(site: Site) -> No
     assert "1 segment" in accepted and "chen: those are no errors" in accepted
     site("run", "--now", "+21d")
     assert classes(site) == {"error_3.log": "training"}
-    site("run", "--now", "+25d")
+    site("run", "--now", "+22d")  # as training it is looked through for errors before it is marked
+    site("run", "--now", "+26d")
     site("ls", code=8)
 
 

@@ -62,6 +62,8 @@ def a_mixed_view() -> View:
         a_segment("1h"),
     ]
     stored = [segment for _, members in made for segment in members]
+    stored[::3] = [replace(segment, error_blocks=None) for segment in stored[::3]]
+    stored[-1] = replace(stored[-1], error_blocks=None, set_aside_until_ns=NOON_NS + 1)
     archives = (*(archive for archive, _ in made), returned_archive, written_archive, copied_archive)
     return View(_of_one_mind((*originals, *stored, *copied, returned, written)), archives, DIGEST)
 
@@ -122,7 +124,7 @@ def fill(catalog: Catalog, view: View) -> None:
                 "original": s.original.value, "digest": s.digest, "archive_id": s.archive_id,
                 "stored_bytes": s.stored_bytes, "tier": s.tier and s.tier.value,
                 "marked": int(s.marked_ns is not None), "stay_until_ns": s.stay_until_ns,
-                "set_aside_until_ns": s.set_aside_until_ns,
+                "set_aside_until_ns": s.set_aside_until_ns, "error_blocks": s.error_blocks,
             }  # fmt: skip
             insert_rows(conn, tables.segments, tuple(values), [tuple(values.values())])
             if s.marked_ns is not None:
@@ -184,6 +186,8 @@ def _answers(source: DueSource) -> dict[str, Any]:
             f"{pair} expiring": list(_expiring(source, pair, None, originals=False)),
             f"{pair} expiring, originals": list(_expiring(source, pair, None, originals=True)),
             f"{pair} expiring by job": list(_expiring(source, pair, ago_ns("30d"), originals=False)),
+            f"{pair} unextracted": list(source.iter_unextracted(pair, now_ns=NOON_NS)),
+            f"{pair} unextracted later": list(source.iter_unextracted(pair, now_ns=NOON_NS + 1)),
             f"{pair} unknown": list(source.unknown_age_usage(pair)),
             f"{pair} usage": list(source.usage(pair, before_day=None)),
             f"{pair} old usage": list(source.usage(pair, before_day=day_of_ns(ago_ns("8d")))),
@@ -258,6 +262,15 @@ def test_an_archive_with_one_mark_over_brings_all_its_members(source: DueSource)
     assert first.archive.team == "nlp"
     shared = [marks for marks in source.iter_marked_archives(now_ns=NOON_NS) if len(marks.members) == 2]
     assert [[member.marked_ns is None for member in marks.members] for marks in shared] == [[True, False]]
+
+
+def test_archives_with_members_that_nobody_looked_through_come_by_id_with_what_is_lacking(source: DueSource) -> None:
+    found = [each for pair in source.pairs() for each in source.iter_unextracted(pair, now_ns=NOON_NS)]
+    assert len(found) == 3
+    assert {each.archive.state for each in found} == {"live"}
+    assert all(each.segments == 1 and each.logical_bytes == 2**20 for each in found)
+    rested = [each for pair in source.pairs() for each in source.iter_unextracted(pair, now_ns=NOON_NS + 1)]
+    assert len(rested) == len(found) + 1
 
 
 def test_a_team_or_class_that_is_not_there_has_no_answers(source: DueSource) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 
 from lifecycle.report.figures import RunReport
 from tests.builders import a_class, a_quota
-from tests.crash.world import LARGE, World
+from tests.crash.world import LARGE, FaultyWorld, World
 
 Readable = Counter[tuple[str, str]]
 
@@ -112,6 +112,28 @@ def _with_a_young_one(folder: Path) -> World:
     return World(folder, files=files)
 
 
+def _faulty(folder: Path) -> World:
+    return FaultyWorld(folder)
+
+
+def _faulty_copied(folder: Path) -> World:
+    return FaultyWorld(folder, files=_copied_early(folder).files, source={"copy_after": timedelta(hours=1)})
+
+
+def _faulty_in_hot(folder: Path) -> World:
+    """Nothing is due but to be looked through: by the time it may go early, it is not yet over its retention."""
+    figures = a_class("training", warm_after=None, cold_after=None, expire_early=timedelta(days=7))
+    return FaultyWorld(folder, files=_without_tiers(folder).files, classes=(figures,))
+
+
+def _stored_unasked(world: World) -> None:
+    """As it was before policy asked for errors: stored, and nobody looked through it."""
+    assert isinstance(world, FaultyWorld)
+    world.asks = False
+    world.run("2h")
+    world.asks = True
+
+
 def _two_archives_of_a_day(world: World) -> None:
     world.run("2h")
     world.write_late()
@@ -149,6 +171,11 @@ def _all_cold(world: World) -> None:
 
 SCENARIOS: Final[Mapping[str, Scenario]] = {
     "hot to warm, merged and single": Scenario(make=_world, after="2h", kept=_all, does="merge"),
+    "hot to warm, errors kept": Scenario(make=_faulty, after="2h", kept=_all, does="merge"),
+    "warm to cold with companions": Scenario(make=_faulty, prepare=_all_warm, after="8d", kept=_all, does="merge"),
+    "copies made early, errors kept": Scenario(make=_faulty_copied, after="2h", kept=_all, does="copy"),
+    "extraction of archives": Scenario(make=_faulty, prepare=_stored_unasked, after="3h", kept=_all, does="extract"),
+    "extraction of originals": Scenario(make=_faulty_in_hot, after="2h", kept=_all, does="extract"),
     "warm to cold, archives merged": Scenario(
         make=_with_a_late_one, prepare=_two_archives_of_a_day, after="8d", kept=_all, does="merge"
     ),

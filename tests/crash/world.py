@@ -12,7 +12,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from lifecycle.catalog.segments import iter_segments
 from lifecycle.catalog.store import create_catalog, open_catalog
 from lifecycle.catalog.usage import recount, rollups
 from lifecycle.clock import MovedClock
+from lifecycle.extract import parse
 from lifecycle.model import PlaceKind, Segment, Selector, TierName
 from lifecycle.plan.pressure import FileSystem
 from lifecycle.policy.rules import ClassRule, Policy, SourceRule
@@ -233,6 +234,71 @@ class World:
         broken += [f"orphan object {key}" for key in sorted(there - live)]
         broken += [f"object gone {key}" for key in sorted(live - there)]
         broken += [f"left behind {path}" for path in self.our_files() if not (may_wait and "/release/" in path)]
+        return broken
+
+
+TRACEBACK = b"""2026-03-01 10:00:01,000 ERROR train: step 88 failed
+Traceback (most recent call last):
+  File "train.py", line 88, in step
+    loss.backward()
+RuntimeError: CUDA error: device-side assert triggered
+"""
+
+
+@dataclass
+class FaultyWorld(World):
+    """Every second file has a traceback in it, and policy keeps what training says of errors as class error."""
+
+    asks: bool = True  # False: policy does not keep errors yet
+
+    @property
+    def policy(self) -> Policy:
+        rules = self.classes or (a_class("training"),)
+        kept = tuple(replace(rule, keep_errors_as="error" if self.asks else None) for rule in rules)
+        return replace(
+            super().policy, classes={"error": a_class("error", expire_after="90d")} | {r.name: r for r in kept}
+        )
+
+    @staticmethod
+    def content(path: str, size: int) -> bytes:
+        text = World.content(path, size)
+        return text + TRACEBACK if size % 2 == 0 and size else text
+
+    def readable(self) -> Counter[tuple[str, str]]:
+        """Without the companions, which ``broken_books`` looks at."""
+        return Counter({item: count for item, count in super().readable().items() if not item[0].endswith("#errors")})
+
+    def companions(self) -> list[tuple[Segment, Segment, bytes]]:
+        """Each that can be read, with its source and its text."""
+        found = []
+        with self.app() as app:
+            everything = {segment.id: segment for segment in iter_segments(app.catalog, Selector())}
+            with app.catalog.read() as conn:
+                by_id = {place.id: place for place in places(conn)}
+                archives = {row[0]: row[1:] for row in conn.exec_driver_sql("SELECT id, place_id, key FROM archives")}
+            for segment in everything.values():
+                if segment.companion_of is not None and segment.tier is not None:
+                    place_id, key = archives[segment.archive_id]
+                    text = _stored(by_id[place_id], key, segment, app)
+                    found.append((segment, everything[segment.companion_of], text))
+        return found
+
+    def broken_books(self, *, may_wait: bool = False) -> list[str]:
+        broken = super().broken_books(may_wait=may_wait)
+        for companion, source, text in self.companions():
+            found, facts = parse(text)
+            if facts.digest != (source.digest or facts.digest) or facts.path != source.path:
+                broken.append(f"{companion.path!r} speaks of {facts}, its source is {source}")
+            if len(found.blocks) != source.error_blocks:
+                broken.append(f"{companion.path!r} has {len(found.blocks)} blocks, not {source.error_blocks}")
+        kept = Counter(source.id for _, source, _ in self.companions())
+        with self.app() as app:
+            for segment in iter_segments(app.catalog, Selector()):
+                is_source = segment.companion_of is None and bool(segment.error_blocks)
+                if kept[segment.id] != int(is_source) and (kept[segment.id] or segment.tier is not None):
+                    broken.append(f"{kept[segment.id]} companions of {segment.path!r}, blocks {segment.error_blocks}")
+                if segment.tier is None and segment.error_blocks is None:
+                    broken.append(f"{segment.path!r} is gone and nobody looked for its errors")
         return broken
 
 

@@ -112,7 +112,7 @@ def test_a_large_member_that_shrinks_while_it_is_read_costs_the_archive_and_no_f
     files = (*FILES[:3], ("vision/train-1/rank_99.log", "3d", 6_000_000))
     world = World(tmp_path / "world", files=files, below="16MiB").make()
     large = world.logs / files[3][0]
-    real = pack._chunks
+    real = pack.chunks_of
 
     def chunks(fd: int) -> Iterator[bytes]:
         for number, chunk in enumerate(real(fd)):
@@ -120,14 +120,14 @@ def test_a_large_member_that_shrinks_while_it_is_read_costs_the_archive_and_no_f
                 os.truncate(large, 2_500_000)
             yield chunk
 
-    monkeypatch.setattr(pack, "_chunks", chunks)
+    monkeypatch.setattr(pack, "chunks_of", chunks)
     report = world.run("2h")
     assert report.exit_code is ExitCode.PARTIAL
     assert present(world) == {name for name, _, _ in files}
     assert world.objects()[TierName.WARM] == []
     assert world.broken_books() == []
 
-    monkeypatch.setattr(pack, "_chunks", real)
+    monkeypatch.setattr(pack, "chunks_of", real)
     world.run("4h")
     assert present(world) == {files[3][0]}  # it was written just now
     assert world.broken_books() == []

@@ -31,8 +31,10 @@ def test_a_hold_is_the_first_thing_that_stands_against_an_end() -> None:
     held = candidate_of(a_segment("40d", marked="10d", hold_id=3), None)
     free = held._replace(hold_id=None)
     assert mark_fault(held, figures(), NOON_NS) is ReasonCode.HELD and mark_fault(free, figures(), NOON_NS) is None
-    assert purge_blocker(held, 0, NOON_NS) is ReasonCode.HELD and purge_blocker(free, 0, NOON_NS) is None
-    assert early_purge_blocker(held, NOON_NS) is ReasonCode.HELD and early_purge_blocker(free, NOON_NS) is None
+    assert purge_blocker(held, figures(), 0, NOON_NS) is ReasonCode.HELD
+    assert purge_blocker(free, figures(), 0, NOON_NS) is None
+    assert early_purge_blocker(held, figures(), NOON_NS) is ReasonCode.HELD
+    assert early_purge_blocker(free, figures(), NOON_NS) is None
     assert mark_blocker(held, figures(), NOON_NS) is ReasonCode.HELD
     early = replace(figures(), rule=replace(figures().rule, expire_early=POLICY.grace))
     assert early_expiry_blocker(held, early, NOON_NS) is ReasonCode.HELD

@@ -85,6 +85,7 @@ def stored_in(archive: Archive, segment: Segment) -> Segment:
         archive_tier=archive.tier,
         stored_bytes=segment.size_bytes // 5,
         digest=b"d" * 32,
+        error_blocks=0,
     )
 
 

@@ -338,7 +338,7 @@ def test_a_policy_needs_classes_a_catalog_and_sources(load: Loads) -> None:
         *((with_source(f"{key}: x"), key) for key in ("each_node", "job_end")),
         *(
             (with_class(f"{{name: a, match: [a], expire_after: 9d, {key}: x}}"), key)
-            for key in ("keep_errors_as", "keep_metrics", "debug")
+            for key in ("keep_metrics", "debug")
         ),
     ],
 )
