@@ -12,12 +12,15 @@ from lifecycle.catalog.acceptance import accept
 from lifecycle.catalog.braking import retentions
 from lifecycle.catalog.due import CatalogDue
 from lifecycle.catalog.events import append_event
+from lifecycle.catalog.holds import all_holds, end_holds, record_hold, renew_hold
 from lifecycle.catalog.lease import take_lease
 from lifecycle.catalog.places import Place, set_marker_generation
 from lifecycle.catalog.reclassifying import WaitingChange, waiting_changes
 from lifecycle.catalog.store import copy_for_preview
 from lifecycle.errors import UsageError
+from lifecycle.holding import hold_lines
 from lifecycle.plan.brakes import Newly, iter_newly
+from lifecycle.plan.holds import compare_holds
 from lifecycle.report.figures import AcceptanceReport
 from lifecycle.scan.marker import read_marker
 from lifecycle.scan.reclassify import reclassify_place
@@ -76,18 +79,37 @@ def accept_policy(app: App, digest: str, *, reason: str, accepted_by: str) -> Ac
             hint=f"look at it again with lifecycle plan, then: lifecycle policy accept {current[:_SHORTEST]}",
         )
     changes, removals = find_waiting(app)
-    if changes or removals:
+    now_ns = to_ns(app.now())
+    with app.catalog.read() as conn:
+        known = all_holds(conn)
+    shorter = compare_holds(app.policy, known, now_ns).shorten
+    shown = hold_lines(app, [hold for hold in known if hold.id in {each.id for each in shorter}])
+    if changes or removals or shorter:
         with app.catalog.write() as conn:
+            end_holds(conn, [h for h in shorter if h.ends_ns is None], by=accepted_by, why=reason, now_ns=now_ns)
+            for hold in shorter:
+                if hold.ends_ns is not None:
+                    renew_hold(conn, hold)
+                    record_hold(conn, hold, kind="hold_renewed", now_ns=now_ns, by=accepted_by, why=reason)
             accept(
                 conn,
                 policy_digest=current,
-                figures={"changes": [asdict(change) for change in changes], "removals": list(map(_figures, removals))},
+                figures={
+                    "changes": [asdict(change) for change in changes],
+                    "removals": list(map(_figures, removals)),
+                    "holds": [{"hold": hold.id, "ends_ns": hold.ends_ns} for hold in shorter],
+                },
                 reason=reason,
                 accepted_by=accepted_by,
-                now_ns=to_ns(app.now()),
+                now_ns=now_ns,
             )
     return AcceptanceReport(
-        policy_digest=current, reason=reason, accepted_by=accepted_by, changes=changes, removals=removals
+        policy_digest=current,
+        reason=reason,
+        accepted_by=accepted_by,
+        changes=changes,
+        removals=removals,
+        holds=tuple(shown),
     )
 
 

@@ -6,7 +6,7 @@ what a hold forbids (``plan.decide`` does) nor how it stands in the catalog.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from lifecycle.app import App
@@ -18,14 +18,15 @@ from lifecycle.catalog.holds import (
     end_holds,
     going_now,
     record_hold,
+    renew_hold,
     standing_holds,
 )
 from lifecycle.catalog.segments import count_segments
-from lifecycle.catalog.store import Catalog
 from lifecycle.errors import NothingFound, UsageError
 from lifecycle.model import Hold, Selector
+from lifecycle.plan.holds import compare_holds
+from lifecycle.policy.selecting import describe_selector
 from lifecycle.report.figures import HoldLine, HoldReport
-from lifecycle.report.selecting import describe_selector
 from lifecycle.units import format_instant, from_ns, to_ns
 
 COMMAND = "command"
@@ -56,7 +57,7 @@ def add(app: App, selector: Selector, *, reason: str, owner: str, ends: datetime
     with app.catalog.write() as conn:
         record_hold(conn, hold, kind="hold_began", now_ns=to_ns(now))
         going = going_now(conn, hold.id)
-    (line,) = hold_lines(app.catalog, [hold])
+    (line,) = hold_lines(app, [hold])
     return HoldReport(holds=(line,), going=going)
 
 
@@ -73,7 +74,7 @@ def end(app: App, ids: Sequence[int], *, by: str, why: str) -> HoldReport:
                 f"hold {number} ended {format_instant(from_ns(ended))} already", hint="lifecycle hold list"
             )
     ending = [known[number] for number in dict.fromkeys(ids)]
-    lines = hold_lines(app.catalog, ending)
+    lines = hold_lines(app, ending)
     with app.catalog.write() as conn:
         end_holds(conn, ending, by=by, why=why, now_ns=to_ns(app.now()))
     return HoldReport(holds=tuple(lines))
@@ -82,15 +83,26 @@ def end(app: App, ids: Sequence[int], *, by: str, why: str) -> HoldReport:
 def list_holds(app: App, *, ended: bool) -> HoldReport:
     with app.catalog.read() as conn:
         holds = all_holds(conn) if ended else standing_holds(conn)
-    return HoldReport(holds=tuple(hold_lines(app.catalog, holds)))
+    return HoldReport(holds=tuple(hold_lines(app, holds)))
 
 
-def refresh(catalog: Catalog, *, now: datetime, run_id: int | None, keeps_all: bool) -> int:
-    """What a run does before it plans: holds whose date has come end, new segments are covered. How many came.
+def refresh(app: App, *, now: datetime, run_id: int | None, keeps_all: bool) -> int:
+    """What a run does before it plans: holds of the policy begin, those whose date has come end, new segments are
+    covered. How many came.
 
-    ``keeps_all``: the clock is not to be believed, so that no hold ends today.
+    ``keeps_all``: the clock is not to be believed, so that no hold ends today. A second call finds nothing to do.
     """
-    now_ns = to_ns(now)
+    catalog, now_ns = app.catalog, to_ns(now)
+    with catalog.read() as conn:
+        known = all_holds(conn)
+    changes = compare_holds(app.policy, known, now_ns)
+    if changes.begin or changes.renew:
+        with catalog.write() as conn:
+            for hold in changes.begin:
+                record_hold(conn, add_hold(conn, hold), kind="hold_began", now_ns=now_ns, run_id=run_id)
+            for hold in changes.renew:
+                renew_hold(conn, hold)
+                record_hold(conn, hold, kind="hold_renewed", now_ns=now_ns, run_id=run_id)
     with catalog.read() as conn:
         standing = standing_holds(conn)
     over = [hold for hold in standing if hold.ends_ns is not None and hold.ends_ns <= now_ns and not keeps_all]
@@ -101,8 +113,10 @@ def refresh(catalog: Catalog, *, now: datetime, run_id: int | None, keeps_all: b
     return sum(apply_holds(catalog, [hold for hold in standing if hold.id not in gone]).values())
 
 
-def hold_lines(catalog: Catalog, holds: Sequence[Hold]) -> list[HoldLine]:
-    with catalog.read() as conn:
+def hold_lines(app: App, holds: Sequence[Hold]) -> list[HoldLine]:
+    """Each with what it covers today, and whether policy still says so."""
+    waiting = {hold.id: hold.ends_ns for hold in compare_holds(app.policy, holds, to_ns(app.now())).shorten}
+    with app.catalog.read() as conn:
         figures = covered(conn, [hold.id for hold in holds])
     return [
         HoldLine(
@@ -116,9 +130,18 @@ def hold_lines(catalog: Catalog, holds: Sequence[Hold]) -> list[HoldLine]:
             ended=None if hold.ended_ns is None else from_ns(hold.ended_ns),
             ended_by=hold.ended_by,
             is_pending=hold.pending,
+            awaits=_awaits(hold, waiting),
             segments=figures[hold.id].segments,
             logical_bytes=figures[hold.id].logical_bytes,
             marked=figures[hold.id].marked,
         )
         for hold in holds
     ]
+
+
+def _awaits(hold: Hold, waiting: Mapping[int, int | None]) -> str:
+    if hold.id not in waiting:
+        return ""
+    ends_ns = waiting[hold.id]
+    what = "policy no longer has it" if ends_ns is None else f"policy says until {format_instant(from_ns(ends_ns))}"
+    return f"{what}; it stands until lifecycle hold end {hold.id}, or policy accept"

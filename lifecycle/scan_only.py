@@ -14,6 +14,7 @@ def scan_once(app: App, progress: Progress, options: RunOptions = RunOptions()) 
         session.take_leases(options)
         session.reclassify(progress)
         scans = session.scan(progress)
+        session.refresh_holds()
         report = ScanOnceReport(
             run_id=session.run_id, now=session.now, started=session.started, ended=app.clock.now(),
             exit_code=worst_exit(session.codes), scans=tuple(scans), held_places=tuple(session.held),

@@ -287,7 +287,7 @@ class Session:
 
     def refresh_holds(self) -> None:
         """After the scan and before the plan: what came is covered before anything could be decided about it."""
-        refresh(self.app.catalog, now=self.now, run_id=self.run_id, keeps_all=self.refuses_removals)
+        refresh(self.app, now=self.now, run_id=self.run_id, keeps_all=self.refuses_removals)
 
     # --- space
 

@@ -173,8 +173,11 @@ def record_hold(
         append_event(conn, place_id=place_id, at_ns=now_ns, kind=kind, body=body, run_id=run_id)
 
 
-def set_end(conn: Connection, hold_id: int, ends_ns: int | None) -> None:
-    conn.exec_driver_sql(bind(conn, "UPDATE holds SET ends_ns = ? WHERE id = ?"), (ends_ns, hold_id))
+def renew_hold(conn: Connection, hold: Hold) -> None:
+    """Reason, owner, origin and end as they are said today."""
+    sql = "UPDATE holds SET ends_ns = ?, reason = ?, owner = ?, source = ?, pending = ? WHERE id = ?"
+    values = (hold.ends_ns, hold.reason, hold.owner, hold.source, int(hold.pending), hold.id)
+    conn.exec_driver_sql(bind(conn, sql), values)
 
 
 def covered(conn: Connection, hold_ids: Sequence[int]) -> dict[int, Covered]:

@@ -64,7 +64,7 @@ def _deliver(call: Invocation, form: Form, app: App, found: list[Segment], now: 
         archives = archives_by_ids(conn, [first.archive_id] if first.archive_id is not None else [])
         root = place_by_id(conn, first.place_id).root
         standing = holds_of(conn, first.id)
-    holds = hold_lines(app.catalog, standing)
+    holds = hold_lines(app, standing)
     errors = kept_errors(app.catalog, first, app.policy)
     explained = explain(first, archives[0] if archives else None, app.policy, now)
     past = list(iter_past(app.catalog, [first]))

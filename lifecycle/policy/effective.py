@@ -11,8 +11,9 @@ from lifecycle.model import Labels, RuleRef, TierName
 from lifecycle.policy.classes import LIMITS
 from lifecycle.policy.layouts import SourceLayouts
 from lifecycle.policy.never import is_never_claimed
-from lifecycle.policy.rules import DEFAULT, ClassRule, FillRule, Policy, QuotaRule, SourceRule
+from lifecycle.policy.rules import DEFAULT, ClassRule, FillRule, HoldRule, Policy, QuotaRule, SourceRule
 from lifecycle.policy.schema import NEVER, NONE
+from lifecycle.policy.selecting import describe_selector
 from lifecycle.units import format_limit, format_size, format_size_limit
 
 
@@ -40,6 +41,7 @@ def effective_policy(policy: Policy) -> tuple[EffectiveFigure, ...]:
         *(figure for name in policy.classes for figure in _class(policy, name)),
         *_quotas("team_defaults", policy.default_quota),
         *(figure for name in policy.teams for figure in _team(policy, name)),
+        *map(_hold, policy.holds),
         EffectiveFigure(subject="expire", figure="grace", value=format_limit(policy.grace), at=policy.grace_at),
         *_limits(policy),
         EffectiveFigure(subject="", figure="timezone", value=policy.timezone, at=policy.timezone_at),
@@ -134,6 +136,14 @@ def _team(policy: Policy, name: str) -> Iterator[EffectiveFigure]:
             if base is None or rule.at.get(figure) != base.at.get(figure):
                 subject = f"team {name}, class {class_name}"
                 yield EffectiveFigure(subject=subject, figure=figure, value=value, at=rule.at.get(figure))
+
+
+def _hold(rule: HoldRule) -> EffectiveFigure:
+    until = f", until {rule.ends:%Y-%m-%d %H:%M}" if rule.ends else ""
+    if rule.lasts_at_most is not None:
+        until += f", for {format_limit(rule.lasts_at_most)} at the most"
+    value = f"{describe_selector(rule.selector)}{until}: {rule.reason}"
+    return EffectiveFigure(subject=f"hold of {rule.owner}", figure="holds", value=value, at=rule.at)
 
 
 def figures_of(rule: ClassRule) -> Mapping[str, str]:

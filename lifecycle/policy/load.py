@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import zoneinfo
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from lifecycle.errors import PolicyError, UsageError
-from lifecycle.model import TierName
+from lifecycle.model import RuleRef, Selector, TierName
 from lifecycle.policy.classes import PlatformClasses, check_bounds, make_classes, make_team_classes
 from lifecycle.policy.document import MAX_BYTES, Document, Mistake, parse_document
 from lifecycle.policy.effective import effective_policy, explain_path
+from lifecycle.policy.holds import make_holds
 from lifecycle.policy.limits import check_quotas, make_fill, make_quotas
 from lifecycle.policy.mistakes import Checked, check_document, did_you_mean
 from lifecycle.policy.places import extra_labels, make_sources, make_tiers
 from lifecycle.policy.roots import Root, check_roots, resolve_catalog
-from lifecycle.policy.rules import Limits, Policy, QuotaRule, SourceRule, TeamRule, TierRule
+from lifecycle.policy.rules import HoldRule, Limits, Policy, QuotaRule, SourceRule, TeamRule, TierRule
 from lifecycle.policy.schema import PlatformKeys, TeamKeys, Wrong, json_schema
 from lifecycle.policy.starter import starter_files
 
@@ -127,6 +128,7 @@ def _make_policy(
     quotas = make_quotas(keys.team_defaults.quota, document, ("team_defaults", "quota"), {}, mistakes)
     team_rules = _make_teams(keys, document, teams, made, quotas, mistakes)
     _check_timezone(keys, document, mistakes)
+    aliases = {alias: team.name for team in team_rules.values() for alias in team.aliases}
     return Policy(
         digest=_digest(documents),
         files=tuple((each.file, each.text) for each in documents),
@@ -144,8 +146,36 @@ def _make_policy(
         limits=_limits(keys, document),
         hot=make_fill("tier hot", keys.tiers.hot, document, ("tiers", "hot"), mistakes),
         default_quota=quotas,
-        aliases={alias: team.name for team in team_rules.values() for alias in team.aliases},
+        aliases=aliases,
+        holds=tuple(_holds(keys, document, teams, aliases, mistakes)),
+        hold_bound=keys.bounds.hold,
     )
+
+
+def _holds(
+    keys: PlatformKeys,
+    document: Document,
+    teams: Sequence[Checked[TeamKeys]],
+    aliases: Mapping[str, str],
+    mistakes: list[Mistake],
+) -> Iterator[HoldRule]:
+    def team_of(name: str) -> str:
+        return aliases.get(name, name)
+
+    seen: dict[Selector, RuleRef] = {}
+    yield from make_holds(keys.holds, document, mistakes, timezone=keys.timezone, team_of=team_of, seen=seen)
+    for checked in teams:
+        if checked.keys is not None:
+            yield from make_holds(
+                checked.keys.holds,
+                checked.document,
+                mistakes,
+                timezone=keys.timezone,
+                team_of=team_of,
+                seen=seen,
+                team=checked.keys.team,
+                lasts_at_most=keys.bounds.hold,
+            )
 
 
 def _limits(keys: PlatformKeys, document: Document) -> Limits:

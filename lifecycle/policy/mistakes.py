@@ -12,9 +12,9 @@ from typing import Any, Final, Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from lifecycle.policy.document import MAX_DEPTH, Document, Loc, Mistake, Scalar, Table
-from lifecycle.policy.schema import BOUNDS_NOT_YET, Keys
+from lifecycle.policy.schema import Keys
 
-_NAMED_LISTS: Final = {"classes": "class", "sources": "source"}
+_NAMED_LISTS: Final = {"classes": "class", "sources": "source", "holds": "hold"}
 _NAMED_TABLES: Final = {"tiers": "tier", "bounds": "bounds of"}
 _SHAPES: Final = {
     "model_type": ("a mapping is expected here", "write keys below it, or {} for none"),
@@ -71,7 +71,6 @@ def check_document(
         document = replace(document, root=None)
     if document.root is None:
         return Checked(document, None, tuple(mistakes))
-    document = _without_later_bounds(document, mistakes)
     data, unset = document.data(environ)
     mistakes.extend(mistake for _, mistake in unset)
     document = document.without(loc for loc, _ in unset)
@@ -94,15 +93,6 @@ def _faulty(detail: Any) -> Loc:
     """The place to take out so that the rest can be checked: a wrong value, or what lacks a key."""
     loc: Loc = tuple(step for step in detail["loc"] if step != "[key]")
     return loc[:-1] if detail["type"] == "missing" else loc
-
-
-def _without_later_bounds(document: Document, mistakes: list[Mistake]) -> Document:
-    bounds = document.node_at(("bounds",))
-    later = [key for key in bounds.entries if key in BOUNDS_NOT_YET] if isinstance(bounds, Table) else []
-    for key in later:
-        message, hint = f"bounds: {key!r} is not yet there", f"remove {key!r}; a later version brings it"
-        mistakes.append(document.mistake(("bounds", key), message, hint))
-    return document.without((("bounds", key) for key in later), is_partial=False)
 
 
 def _iter_mistakes(document: Document, model: type[Keys], details: Sequence[Any]) -> Iterator[Mistake]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from lifecycle.model import RuleRef, TierName
+from lifecycle.model import RuleRef, Selector, TierName
 
 
 class ExpireFrom(StrEnum):
@@ -146,6 +146,19 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HoldRule:
+    """An entry of ``holds``."""
+
+    selector: Selector
+    reason: str
+    owner: str
+    ends: datetime | None
+    pending: bool
+    at: RuleRef
+    lasts_at_most: timedelta | None = None  # a team's: ``bounds.hold``
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     digest: str  # hex, of the text before ${VAR}; shown by its first six characters
     files: tuple[tuple[str, str], ...]  # (name as shown, text), what the catalog keeps under the digest
@@ -164,6 +177,8 @@ class Policy:
     limits: Limits = Limits()
     hot: FillRule | None = None  # of each file system under the sources
     default_quota: Mapping[str, QuotaRule] = field(default_factory=dict)  # of teams without a file
+    holds: tuple[HoldRule, ...] = ()  # the platform's, then those of teams
+    hold_bound: timedelta | None = None  # how long the hold of a team or a file lasts at most
 
     def team_of(self, name: str) -> str:
         """The team a folder name means: itself, or the team it is an alias of."""

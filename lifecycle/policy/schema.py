@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 # Asking every installed distribution for a plugin costs as much as pydantic itself, and there is none for us.
@@ -267,6 +267,43 @@ From = Annotated[
 ]
 
 
+def _one_or_more(value: object) -> object:
+    return value if isinstance(value, list | dict) else [value]
+
+
+def _rank_range(text: str) -> tuple[int, ...]:
+    first, dash, last = text.partition("-")
+    if not first.isdecimal() or (dash and not last.isdecimal()) or int(last or first) < int(first):
+        raise Wrong(f"{text!r} is not a rank", "write 3 or 0-7")
+    if int(last or first) - int(first) >= 100_000:
+        raise Wrong(f"{text!r} is too many ranks", "leave rank out: all of the job are held then")
+    return tuple(range(int(first), int(last or first) + 1))
+
+
+def _instant(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise Wrong(f"{text!r} is not a time", "write 2027-03-01 or 2027-03-01T09:00Z") from None
+
+
+OneOrMore = Annotated[
+    list[Text],
+    BeforeValidator(_one_or_more),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
+]
+RankRange = Annotated[
+    tuple[int, ...],
+    BeforeValidator(_parsed(_rank_range, "write 3 or 0-7")),
+    WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string", "pattern": r"^\d+(-\d+)?$"}]}),
+]
+Instant = Annotated[
+    datetime,
+    BeforeValidator(_parsed(_instant, "write 2027-03-01 or 2027-03-01T09:00Z")),
+    WithJsonSchema({"type": "string", "examples": ["2027-03-01", "2027-03-01T09:00Z"]}),
+]
+
+
 class Keys(BaseModel):
     """A mapping of a policy file: exactly these keys."""
 
@@ -401,6 +438,7 @@ class BoundsKeys(Keys):
     warm: Size | None = None
     cold: Size | None = None
     total: Size | None = None
+    hold: Duration | None = Field(default=None, description="how long a hold of a team, or of a file, lasts at most")
 
     @property
     def classes(self) -> dict[str, BoundKeys]:
@@ -448,10 +486,27 @@ class ExpireKeys(Keys):
     limits: LimitsKeys = LimitsKeys()
 
 
+class HoldKeys(Keys):
+    """Which segments: every key that is given must fit; the values of a list are alternatives."""
+
+    team: OneOrMore = Field(default=[], description="teams; in a team's own file it is that team")
+    job: OneOrMore = Field(default=[], description="jobs, with * and ?")
+    node: OneOrMore = []
+    rank: Annotated[list[RankRange], BeforeValidator(_one_or_more)] = Field(default=[], description="3, or 0-7")
+    class_: OneOrMore = Field(default=[], alias="class")
+    path: OneOrMore = Field(default=[], description="absolute paths of originals")
+    since: Instant | None = Field(default=None, description="last write at this time or later")
+    until: Instant | None = Field(default=None, description="last write before this time")
+    reason: Text = Field(description="why it is kept; plan, explain and audit say it")
+    owner: Text = Field(description="whom to ask before it ends")
+    ends: Instant | None = Field(default=None, description="when it ends by itself; left out, when somebody ends it")
+    pending: Flag = Field(default=False, description="true: it may select nothing yet")
+
+
 class PlatformKeys(Keys):
     """platform.yaml"""
 
-    not_yet = frozenset({"quota", "windows", "holds", "shippers", "group", "free_space", "debug"})
+    not_yet = frozenset({"quota", "windows", "shippers", "group", "free_space", "debug"})
 
     catalog: Text = Field(description="sqlite:////absolute/path.db, or sqlite:///path.db beside the policies")
     teams: list[TeamName] = Field(default=[], description="each has its file; left out, every folder is a team")
@@ -467,21 +522,20 @@ class PlatformKeys(Keys):
     bounds: BoundsKeys = Field(default=BoundsKeys(), description="what a team may set: quotas, and figures by class")
     team_defaults: TeamDefaultsKeys = Field(default=TeamDefaultsKeys(), description="of teams whose file does not say")
     expire: ExpireKeys = ExpireKeys()
-
-
-BOUNDS_NOT_YET: Final = frozenset({"hold"})
+    holds: list[HoldKeys] = Field(default=[], description="what is kept whatever its age")
 
 
 class TeamKeys(Keys):
     """teams/NAME.yaml or team-NAME.yaml"""
 
-    not_yet = frozenset({"holds", "group", "team_defaults", "windows"})
+    not_yet = frozenset({"group", "team_defaults", "windows"})
 
     team: TeamName
     aliases: list[TeamName] = Field(default=[], description="other folders or namespaces that mean this team")
     contacts: list[Text] = []
     quota: QuotasKeys = Field(default=QuotasKeys(), description="changes only the figures it gives")
     classes: list[TeamClassKeys] = Field(default=[], description="an entry changes only the figures it gives")
+    holds: list[HoldKeys] = Field(default=[], description="what of this team is kept whatever its age")
 
 
 def json_schema() -> dict[str, Any]:

@@ -237,6 +237,7 @@ class AcceptanceReport:
     accepted_by: str
     changes: tuple[WaitingChange, ...]
     removals: tuple[Newly, ...]
+    holds: tuple[HoldLine, ...] = ()  # that ended, or end sooner now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,6 +269,7 @@ class HoldLine:
     ended: datetime | None
     ended_by: str
     is_pending: bool
+    awaits: str  # what policy would have of it, once that is accepted
     segments: int
     logical_bytes: int
     marked: int

@@ -16,6 +16,12 @@ def fold_holds(report: HoldReport) -> Iterator[Block]:
         yield Line(text="no holds", tone=Tone.QUIET)
         return
     yield table_of_holds(report)
+    for hold in report.holds:
+        if hold.awaits:
+            yield Line(text=f"! hold {hold.id}: {hold.awaits}", tone=Tone.WARNING)
+        elif not hold.segments and not hold.is_pending and hold.ended is None:
+            hint = f"pending: true says that this is right; else lifecycle hold end {hold.id}"
+            yield Line(text=f"! hold {hold.id} covers nothing that can be read  HINT: {hint}", tone=Tone.WARNING)
 
 
 def fold_added(report: HoldReport) -> Iterator[Block]:
@@ -49,6 +55,7 @@ def table_of_holds(report: HoldReport) -> Table:
         Column(key="marked", kind=CellKind.COUNT, in_text=False),
         Column(key="began", kind=CellKind.INSTANT), Column(key="ends", kind=CellKind.INSTANT, in_text=False),
         Column(key="ended", kind=CellKind.INSTANT, in_text=False), Column(key="ended_by", in_text=False),
+        Column(key="awaits", in_text=False),
         Column(key="until"), Column(key="owner"), Column(key="from"), Column(key="reason"), Column(key="selector"),
     )  # fmt: skip
     return Table(columns=columns, rows=[_row(hold) for hold in report.holds])
@@ -57,7 +64,7 @@ def table_of_holds(report: HoldReport) -> Table:
 def _row(hold: HoldLine) -> tuple[Cell, ...]:
     return (
         hold.id, hold.segments, hold.logical_bytes, hold.marked, hold.began, hold.ends, hold.ended, hold.ended_by,
-        _until(hold), hold.owner, hold.source, hold.reason, hold.selector,
+        hold.awaits, _until(hold), hold.owner, hold.source, hold.reason, hold.selector,
     )  # fmt: skip
 
 

@@ -34,7 +34,7 @@ def fold_checked(policy: Policy, directory: str) -> Iterator[Block]:
 
 def fold_acceptance(done: AcceptanceReport) -> Iterator[Block]:
     """``policy accept``: the figures, and who wanted it why."""
-    if not (done.changes or done.removals):
+    if not (done.changes or done.removals or done.holds):
         yield Line(text=f"policy {done.policy_digest[:6]}: nothing waits to be accepted", tone=Tone.GOOD)
         return
     for change in done.changes:
@@ -44,6 +44,9 @@ def fold_acceptance(done: AcceptanceReport) -> Iterator[Block]:
         since = "for the first time here" if newly.is_first else "since policy changed"
         past = "past retention or old enough to expire early" if newly.is_early else "past retention"
         yield Line(text=f"{newly.team}: {usage} of class {newly.class_name}, {past} {since}")
+    for hold in done.holds:
+        usage = f"{count_of(hold.segments, 'segment')} ({format_size(hold.logical_bytes)})"
+        yield Line(text=f"hold {hold.id}: {usage} of {hold.selector}, {hold.awaits.partition('; ')[0]}")
     yield Line(text=f"accepted by {done.accepted_by}: {done.reason}; the next run carries it out", tone=Tone.GOOD)
 
 

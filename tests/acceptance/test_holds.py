@@ -147,3 +147,108 @@ def test_ending_what_is_not_there_ends_nothing(site: Site) -> None:
     site("hold", "end", "1")
     assert "hold 1 ended" in site.run("hold", "end", "1", code=2).stderr
     assert "did you mean lifecycle hold end" in site.run("hold", "release", "1", code=2).stderr
+
+
+# --- holds of the policy ------------------------------------------------------------------------------------------
+
+
+def with_hold(site: Site, text: str) -> None:
+    site.edit_policy("\ntiers:", f"\nholds:\n  - {text}\ntiers:")
+
+
+def without_holds(site: Site) -> None:
+    path = site.folder / "policies/platform.yaml"
+    lines = path.read_text().splitlines()
+    at = lines.index("holds:")
+    path.write_text("\n".join([*lines[:at], *lines[at + 2 :]]) + "\n")
+
+
+def holds_of(site: Site, *arguments: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(site("hold", "list", "--json", *arguments))["holds"]
+    return found
+
+
+def test_a_hold_of_the_policy_counts_from_the_next_run_on_and_outlives_its_line(site: Site) -> None:
+    site("run", "--now", "+29d")
+    with_hold(site, '{job: detr-1, reason: "paper, table 3", owner: chen, ends: 2099-01-01}')
+    assert "paper, table 3" in site("policy", "show", "--all")
+    assert "  held" in site("plan", "--now", "+30d")  # a preview knows it, and writes nothing of it
+    assert holds_of(site) == []
+    site("run", "--now", "+30d")
+    (hold,) = holds_of(site)
+    assert (hold["segments"], hold["source"][:20], hold["awaits"]) == (3, "policy platform.yaml", "")
+    without_holds(site)
+    site("run", "--now", "+34d")
+    site("run", "--now", "+40d")
+    assert jobs(site) == {"detr-1"}
+    assert "policy no longer has it; it stands until lifecycle hold end 1" in site("hold", "list")
+    digest = json.loads(site("policy", "show", "--json"))["digest"]
+    said = site("policy", "accept", digest[:6], "--reason", "the paper is out")
+    assert "hold 1: 3 segments" in said and "policy no longer has it" in said
+    assert holds_of(site) == [] and "the paper is out" in site("hold", "list", "--all", "--format", "csv")
+    site("run", "--now", "+41d")
+    assert {row["job"] for row in rows(site, "--state", "marked")} == {"detr-1"}
+
+
+def test_a_line_that_was_left_standing_does_not_begin_an_ended_hold_anew(site: Site) -> None:
+    with_hold(site, "{job: detr-1, reason: paper, owner: chen}")
+    site("run", "--now", "+3h")
+    site("hold", "end", "1")
+    site("run", "--now", "+4h")
+    assert holds_of(site) == []
+    site.edit_policy("reason: paper, owner: chen", "reason: the second paper, owner: chen")
+    site("run", "--now", "+5h")
+    assert [hold["reason"] for hold in holds_of(site)] == ["the second paper"]
+
+
+def test_a_later_end_counts_at_once_and_an_earlier_one_when_it_is_accepted(site: Site) -> None:
+    with_hold(site, "{job: detr-1, reason: paper, owner: chen, ends: 2090-01-01}")
+    site("run", "--now", "+3h")
+    site.edit_policy("ends: 2090-01-01", "ends: 2095-01-01")
+    site("run", "--now", "+4h")
+    assert holds_of(site)[0]["ends"].startswith("2095-01-01")
+    site.edit_policy("ends: 2095-01-01", "ends: 2092-01-01")
+    site("run", "--now", "+5h")
+    assert holds_of(site)[0]["ends"].startswith("2095-01-01")
+    assert "policy says until 2092-01-01" in site("hold", "list")
+    digest = json.loads(site("policy", "show", "--json"))["digest"]
+    site("policy", "accept", digest[:6], "--reason", "shorter")
+    assert holds_of(site)[0]["ends"].startswith("2092-01-01") and holds_of(site)[0]["awaits"] == ""
+
+
+def test_a_team_holds_its_own_logs_only_and_no_longer_than_its_bounds(site: Site) -> None:
+    path = site.folder / "policies/platform.yaml"
+    path.write_text(path.read_text() + "\nteams: [nlp, vision]\n")
+    site.edit_policy("training: {expire_after: [14d, 180d]}", "training: {expire_after: [14d, 180d]}\n  hold: 50d")
+    teams = site.folder / "policies/teams"
+    teams.mkdir(exist_ok=True)
+    (teams / "vision.yaml").write_text("team: vision\n")
+    (teams / "nlp.yaml").write_text('team: nlp\nholds: [{job: "*", reason: all of it, owner: wu, ends: 2099-01-01}]\n')
+    site("run", "--now", "+3h")
+    assert {row["team"] for row in rows(site, "--state", "held")} == {"nlp"}
+    for now in ("+29d", "+30d", "+34d", "+49d"):
+        site("run", "--now", now)
+    assert jobs(site) == {"rlhf-9"}
+    site("run", "--now", "+51d")
+    assert {row["job"] for row in rows(site, "--state", "marked")} == {"rlhf-9"}
+    site("run", "--now", "+52d")  # the line is still there: 50 days are over, and it is no new wish
+    assert holds_of(site) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{reason: x, owner: y}", "hold: selects nothing by itself"),
+        ("{job: a, owner: y}", "no 'reason'"),
+        ("{job: a, reason: x, owner: y, ends: soon}", "'soon' is not a time"),
+        ("{job: a, reason: x, owner: y, rank: 7-3}", "'7-3' is not a rank"),
+        ("{path: logs/a.log, reason: x, owner: y}", "is not absolute"),
+        ("{jobs: a, reason: x, owner: y}", "jobs"),
+        ("{job: a, reason: x, owner: y}\n  - {job: [a], reason: z, owner: y}", "the same segments are held by"),
+        ("{job: a, since: 2027-01-02, until: 2027-01-01, reason: x, owner: y}", "until is not after since"),
+    ],
+)
+def test_an_entry_that_makes_no_sense_is_refused_with_its_line(site: Site, text: str, words: str) -> None:
+    with_hold(site, text)
+    said = site.run("policy", "check", code=2)
+    assert words in said.stdout + said.stderr and "platform.yaml:" in said.stdout + said.stderr

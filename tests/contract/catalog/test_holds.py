@@ -73,10 +73,10 @@ def test_a_date_ends_a_hold_unless_the_clock_is_not_believed(world: World) -> No
     with world.app("1h") as app:
         number = hold(app, ends=app.now() + timedelta(days=1))
     with world.app("2d") as app:
-        holding.refresh(app.catalog, now=app.now(), run_id=None, keeps_all=True)
+        holding.refresh(app, now=app.now(), run_id=None, keeps_all=True)
         with app.catalog.read() as conn:
             assert [each.id for each in holds.standing_holds(conn)] == [number]
-        holding.refresh(app.catalog, now=app.now(), run_id=None, keeps_all=False)
+        holding.refresh(app, now=app.now(), run_id=None, keeps_all=False)
         with app.catalog.read() as conn:
             assert holds.standing_holds(conn) == []
             assert conn.exec_driver_sql("SELECT count(*) FROM hold_members").scalar_one() == 0

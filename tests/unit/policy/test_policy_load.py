@@ -332,8 +332,7 @@ def test_a_policy_needs_classes_a_catalog_and_sources(load: Loads) -> None:
 @pytest.mark.parametrize(
     ("text", "key"),
     [
-        *((SHORT + f"{key}: {{}}\n", key) for key in ("quota", "windows", "holds")),
-        (SHORT + "bounds: {hold: 400d}\n", "hold"),
+        *((SHORT + f"{key}: {{}}\n", key) for key in ("quota", "windows")),
         (SHORT.replace("path: /backup/logs", 's3: "s3://b/p"'), "s3"),
         *((with_source(f"{key}: x"), key) for key in ("each_node", "job_end")),
         *(
@@ -347,7 +346,7 @@ def test_a_key_whose_feature_comes_later_is_refused_with_these_words(load: Loads
     assert message.endswith(f"{key!r} is not yet there")
 
 
-@pytest.mark.parametrize("key", ["holds", "group"])
+@pytest.mark.parametrize("key", ["windows", "group"])
 def test_a_teams_key_whose_feature_comes_later_is_refused_too(load: Loads, key: str) -> None:
     found = refusals(load, SHORT + "teams: [a]\n", teams__a=f"team: a\n{key}: x\n")
     assert found == [f"teams/a.yaml:2: {key!r} is not yet there"]
