@@ -304,7 +304,7 @@ class Selector:
     ranks: tuple[int, ...] = ()
     classes: tuple[str, ...] = ()
     tiers: tuple[TierName, ...] = ()
-    states: tuple[str, ...] = ()  # values of Original, and "marked", "stored"
+    states: tuple[str, ...] = ()  # values of Original, and "marked", "stored", "held", "companion", "unlooked"
     since_ns: int | None = None
     until_ns: int | None = None
     paths: tuple[bytes, ...] = ()  # absolute original paths, exact

@@ -7,7 +7,7 @@ Every query of the one screen goes through an index or a small table: its time m
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -154,6 +154,48 @@ def jobs_in_hot(conn: Connection) -> dict[str, int]:
         SELECT t.name, count(DISTINCT s.job_id) FROM segments s JOIN teams t ON t.id = s.team_id
         WHERE s.original IN ('open', 'settled', 'missing') GROUP BY t.name"""
     return {row[0]: int(row[1]) for row in conn.exec_driver_sql(sql).fetchall()}
+
+
+@dataclass(frozen=True, slots=True)
+class Unlooked:
+    """Stored segments of one team and class that nobody has looked through for errors."""
+
+    segments: int = 0
+    logical_bytes: int = 0
+    unreadable: int = 0  # tried, and could not be read as text
+
+
+@dataclass(frozen=True, slots=True)
+class Companions:
+    """What is kept of the errors of one team's class and can be read."""
+
+    segments: int = 0
+    error_blocks: int = 0
+    stored_bytes: int = 0
+
+
+def count_unlooked(conn: Connection, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Unlooked]:
+    """Of these teams and classes. Costs what is waiting."""
+    sql = bind(
+        conn,
+        "SELECT count(*), coalesce(sum(s.size_bytes), 0), coalesce(sum(CASE WHEN s.problems > 0 THEN 1 ELSE 0 END), 0)"
+        " FROM segments s WHERE s.archive_id IS NOT NULL AND s.error_blocks IS NULL"
+        " AND s.team_id = (SELECT id FROM teams WHERE name = ?)"
+        " AND s.class_id = (SELECT id FROM classes WHERE name = ?)",
+    )
+    found = {pair: conn.exec_driver_sql(sql, pair).one() for pair in pairs}
+    return {pair: Unlooked(int(row[0]), int(row[1]), int(row[2])) for pair, row in found.items() if row[0]}
+
+
+def count_companions(conn: Connection) -> dict[tuple[str, str], Companions]:
+    """By team and class of their sources. Reads every companion that there is."""
+    sql = """
+        SELECT t.name, c.name, count(*), sum(s.error_blocks), sum(k.stored_bytes)
+        FROM segments k JOIN segments s ON s.id = k.companion_of
+            JOIN teams t ON t.id = s.team_id JOIN classes c ON c.id = s.class_id
+        WHERE k.companion_of IS NOT NULL AND k.tier IS NOT NULL GROUP BY t.name, c.name"""
+    rows = conn.exec_driver_sql(sql).fetchall()
+    return {(row[0], row[1]): Companions(row[2], int(row[3] or 0), int(row[4])) for row in rows}
 
 
 def fullest_folders(conn: Connection, limit: int) -> list[tuple[str, bytes, int]]:

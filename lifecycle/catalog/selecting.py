@@ -100,6 +100,10 @@ def _by_state(states: Sequence[str]) -> Condition:
     parts = [_one_of("s.original", originals)] if originals else []
     if "marked" in states:
         parts.append(Condition("s.marked = 1"))
+    if "companion" in states:
+        parts.append(Condition("(s.companion_of IS NOT NULL AND s.tier IS NOT NULL)"))
+    if "unlooked" in states:
+        parts.append(Condition("(s.archive_id IS NOT NULL AND s.error_blocks IS NULL)"))
     if "held" in states:
         parts.append(Condition("EXISTS (SELECT 1 FROM hold_members h WHERE h.segment_id = s.id)"))
     if "stored" in states:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lifecycle.report.figures import AuditReport
     from lifecycle.wiring import App
 
-_SECTIONS = ("teams", "usage", "due", "retention", "pressure", "folders", "runs", "places", "findings")
+_SECTIONS = ("teams", "usage", "due", "retention", "pressure", "folders", "errors", "runs", "places", "findings")
 _BY_LOOKING = ("pressure", "folders")
 
 
@@ -81,13 +81,15 @@ def _exit_code(report: AuditReport, *, is_check: bool) -> ExitCode:
 
 def _gather(app: App, filters: Filters, now: datetime, section: str | None) -> AuditReport:
     from lifecycle.app import copy_rules
-    from lifecycle.report.audit import AuditFilter, gather_audit, gather_due, gather_pressure
+    from lifecycle.report.audit import AuditFilter, gather_audit, gather_due, gather_errors, gather_pressure
 
     teams = tuple(map(app.policy.team_of, filters.teams))
     only = AuditFilter(teams=teams, classes=filters.classes, tiers=filters.tiers, words=filters.describe())
     report = gather_audit(app.catalog, app.policy, now=now, only=only)
     if section in _BY_LOOKING:
         return gather_pressure(app.catalog, report, only=only)
+    if section == "errors":
+        return gather_errors(app.catalog, app.policy, report, only=only)
     if section != "due":
         return report
     due = gather_due(app.catalog, app.policy, host=app.host, now=now, only=only, copies=copy_rules(app))

@@ -24,7 +24,7 @@ else:  # click before 8.5 has no typed parameters
 
 _F = TypeVar("_F", bound=Callable[..., object])
 _MOST_RANKS: Final = 100_000
-STATES: Final = (*(state.value for state in Original), "marked", "stored", "held")
+STATES: Final = (*(state.value for state in Original), "marked", "stored", "held", "companion", "unlooked")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

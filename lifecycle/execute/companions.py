@@ -16,7 +16,7 @@ from typing import Final, Self
 from lifecycle.archive import ArchiveContext, ArchiveFacts, ArchiveWriter, MemberFacts, stored_shares, verify_archive
 from lifecycle.errors import LeftBehind, LifecycleError, Skipped
 from lifecycle.execute.orders import ArchiveTarget, Companions, PackedCompanion, Refusal, Trouble
-from lifecycle.extract import Decoding, ErrorFinder, NotDecodable, SourceFacts, render
+from lifecycle.extract import Decoding, ErrorFinder, NotDecodable, SourceFacts, is_clean, render
 from lifecycle.model import Content
 from lifecycle.names import companion_name
 from lifecycle.ports import ObjectWriter
@@ -69,6 +69,15 @@ class Beside:
     def look(self, facts: MemberFacts, content: Content) -> Look:
         """A look through one member, of which the bytes are given to it as they are read."""
         return Look(self, facts, content)
+
+    def look_whole(self, facts: MemberFacts, content: Content, data: bytes, digest: bytes) -> None:
+        """Look through a member that is at hand. The fast path for small ones, of which most have no errors."""
+        if not content.is_compressed and is_clean(data):
+            self._blocks.append((facts.segment_id, 0))
+            return
+        look = self.look(facts, content)
+        look.take(data)
+        look.end(digest)
 
     @contextlib.contextmanager
     def published(self) -> Iterator[None]:

@@ -60,12 +60,11 @@ def _look_at_originals(order: ExtractOrder, beside: Beside) -> list[Refusal]:
 def _look_at(
     order: ExtractOrder, originals: Originals, member: OriginalFile, content: bytes | None, beside: Beside
 ) -> Refusal | None:
-    look = beside.look(facts_of(member, order.source, order.place_uid, order.class_name), member.content)
+    facts = facts_of(member, order.source, order.place_uid, order.class_name)
     if content is not None:
-        look.take(content)
-        look.end(blake3(content).digest())
+        beside.look_whole(facts, member.content, content, blake3(content).digest())
         return None
-    hasher = blake3()
+    look, hasher = beside.look(facts, member.content), blake3()
     try:
         fd = originals.open(member)
         try:

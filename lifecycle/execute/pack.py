@@ -214,25 +214,29 @@ def _add_original(
     if isinstance(content, Refusal):
         return content
     facts = facts_of(member, order.source, order.place_uid, order.target.class_name)
-    look = None if beside is None else beside.look(facts, member.content)
     try:
-        if content is not None:
-            writer.add_member(facts, content)
-            if look is not None:
-                look.take(content)
-        else:
-            fd = originals.open(member)
-            try:
-                trouble = _stream_original(writer, facts, fd, member, look)
-            finally:
-                os.close(fd)
-            if trouble is not None:
-                return trouble
+        if content is None:
+            return _add_large(writer, originals, facts, member, beside)
+        writer.add_member(facts, content)
     except (OSError, Skipped, PlaceUnavailable) as error:
         return refusal_of(member, error)
-    if look is not None:
-        look.end(writer.last_digest)
+    if beside is not None:
+        beside.look_whole(facts, member.content, content, writer.last_digest)
     return None
+
+
+def _add_large(
+    writer: MemberWriter, originals: Originals, facts: MemberFacts, member: OriginalFile, beside: Beside | None
+) -> Refusal | None:
+    look = None if beside is None else beside.look(facts, member.content)
+    fd = originals.open(member)
+    try:
+        trouble = _stream_original(writer, facts, fd, member, look)
+    finally:
+        os.close(fd)
+    if trouble is None and look is not None:
+        look.end(writer.last_digest)
+    return trouble
 
 
 def _stream_original(

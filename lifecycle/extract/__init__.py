@@ -10,7 +10,7 @@ from __future__ import annotations
 from lifecycle.extract.blocks import Block, Found, Level, Limits, SourceFacts
 from lifecycle.extract.companion import parse, render
 from lifecycle.extract.decoding import Decoding, NotDecodable, decoded
-from lifecycle.extract.finder import ErrorFinder
+from lifecycle.extract.finder import ErrorFinder, is_clean
 
 __all__ = [
     "Block",
@@ -22,6 +22,7 @@ __all__ = [
     "NotDecodable",
     "SourceFacts",
     "decoded",
+    "is_clean",
     "parse",
     "render",
 ]

@@ -11,7 +11,7 @@ from lifecycle.catalog.reclassifying import WaitingChange
 from lifecycle.catalog.reporting import CatalogCounters
 from lifecycle.errors import ExitCode
 from lifecycle.plan.pressure import Broken
-from lifecycle.report.figures import Attention, FileSystemForecast, RunLine
+from lifecycle.report.figures import Attention, ErrorsLine, FileSystemForecast, RunLine
 from lifecycle.report.forecasts import format_days, format_growth
 from lifecycle.report.runs import EXIT_WORDS, count_of, describe_broken, describe_waiting
 from lifecycle.units import format_count, format_duration
@@ -31,6 +31,7 @@ def find_attention(
     policy_digest: str,
     broken: Sequence[Broken] = (),
     forecast: Sequence[FileSystemForecast] = (),
+    errors: Sequence[ErrorsLine] = (),
     *,
     last: RunLine | None,
     good: RunLine | None,
@@ -41,6 +42,7 @@ def find_attention(
         *map(_broken_attention, broken),
         *_iter_forecast(forecast, broken),
         *_iter_attention(known, found, counted, last, good, now),
+        *_iter_unreadable(errors),
         *_iter_waiting(waiting, policy_digest),
     )
     return tuple(sorted(lines, key=lambda line: not line.is_urgent))
@@ -74,6 +76,15 @@ def _iter_attention(
             name = next((place.name for place in known if place.id == finding.place_id), "")
             text = f"{format_count(finding.files)} not readable: {finding.detail or finding.example}"
             yield Attention(is_urgent=False, subject=name, text=text, hint="lifecycle audit --section findings")
+
+
+def _iter_unreadable(errors: Sequence[ErrorsLine]) -> Iterator[Attention]:
+    unreadable = sum(line.unreadable for line in errors)
+    if unreadable:
+        text = (
+            f"{count_of(unreadable, 'segment')} could not be looked through for errors; they stay, with their archives"
+        )
+        yield Attention(is_urgent=False, subject="errors", text=text, hint="lifecycle audit --section errors")
 
 
 def _iter_waiting(waiting: Sequence[WaitingChange], policy_digest: str) -> Iterator[Attention]:

@@ -18,10 +18,13 @@ from lifecycle.catalog.places import Finding, Place, findings, places
 from lifecycle.catalog.reclassifying import waiting_changes
 from lifecycle.catalog.reporting import (
     CatalogCounters,
+    Companions,
     Space,
     count_archives,
+    count_companions,
     count_for_audit,
     count_problems,
+    count_unlooked,
     fullest_folders,
     jobs_in_hot,
     newest_space,
@@ -36,11 +39,12 @@ from lifecycle.plan.relief import iter_plan
 from lifecycle.plan.source import CopyRule
 from lifecycle.policy.rules import Policy
 from lifecycle.report.attention import find_attention
-from lifecycle.report.evidence import make_pressure, make_retention
+from lifecycle.report.evidence import make_errors, make_pressure, make_retention
 from lifecycle.report.figures import (
     AuditReport,
     Counters,
     DueLine,
+    ErrorsLine,
     FindingLine,
     FolderLine,
     PlaceLine,
@@ -104,6 +108,7 @@ def gather_audit(catalog: Catalog, policy: Policy, *, now: datetime, only: Audit
         names = [] if only.is_everything else sorted({row.team or "" for row in usage})
         classes = [] if only.is_everything else sorted({row.class_name or "" for row in usage})
         archives = count_archives(conn, teams=names, classes=classes)
+    errors = _errors(catalog, policy, usage)
     broken = gather_broken(catalog, policy)
     forecast = forecast_file_systems(catalog, policy, every, now=now)
     runs = [make_run_line(record, problems.get(record.id, 0)) for record in records]
@@ -118,7 +123,7 @@ def gather_audit(catalog: Catalog, policy: Policy, *, now: datetime, only: Audit
         last_run=last,
         last_good_run=good,
         attention=find_attention(
-            known, found, counted, waiting, policy.digest, broken, forecast, last=last, good=good, now=now
+            known, found, counted, waiting, policy.digest, broken, forecast, errors, last=last, good=good, now=now
         ),
         tiers=tiers,
         total=_total(tiers),
@@ -130,6 +135,7 @@ def gather_audit(catalog: Catalog, policy: Policy, *, now: datetime, only: Audit
         runs=tuple(runs[:50]),
         pressure=make_pressure(usage, {}, now),
         retention=make_retention(usage, policy, now),
+        errors=errors,
         filtered_by=only.words,
     )
 
@@ -153,6 +159,29 @@ def gather_pressure(catalog: Catalog, report: AuditReport, *, only: AuditFilter 
         usage = [row for row in usage_by(conn, "team", "class_name", "tier", "day") if only.takes(row)]
     lines = tuple(FolderLine(place=place, path=show_name(path), files=files) for place, path, files in folders)
     return replace(report, pressure=make_pressure(usage, jobs, report.at), folders=lines)
+
+
+def gather_errors(
+    catalog: Catalog, policy: Policy, report: AuditReport, *, only: AuditFilter = EVERYTHING
+) -> AuditReport:
+    """The report with what is kept of errors. Costs a look at every companion."""
+    with catalog.read() as conn:
+        usage = [row for row in usage_by(conn, "team", "class_name", "tier", "day") if only.takes(row)]
+        kept = count_companions(conn)
+    return replace(report, errors=_errors(catalog, policy, usage, kept))
+
+
+def _errors(
+    catalog: Catalog,
+    policy: Policy,
+    usage: Sequence[UsageRow],
+    kept: Mapping[tuple[str, str], Companions] | None = None,
+) -> tuple[ErrorsLine, ...]:
+    pairs = {(row.team or "", row.class_name or "") for row in usage} | set(kept or ())
+    keeping = sorted(pair for pair in pairs if pair[1] in policy.keeping_errors(pair[0]))
+    with catalog.read() as conn:
+        waiting = count_unlooked(conn, keeping)
+    return make_errors(usage, waiting, kept, policy)
 
 
 def gather_due(

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
+from lifecycle.catalog.reporting import Companions, Unlooked
 from lifecycle.catalog.usage import UsageRow
 from lifecycle.model import ReasonCode, TierName, Usage
 from lifecycle.plan.figures import FigureBook
 from lifecycle.plan.reasons import TEXTS
 from lifecycle.policy.rules import Policy
-from lifecycle.report.figures import PressureLine, RetentionLine
+from lifecycle.report.figures import ErrorsLine, PressureLine, RetentionLine
 from lifecycle.units import DAY_NS, day_of_ns, format_limit, to_ns
 
 
@@ -68,6 +69,41 @@ def make_retention(usage: Sequence[UsageRow], policy: Policy, now: datetime) -> 
             )
         )
     return tuple(found)
+
+
+def make_errors(
+    usage: Sequence[UsageRow],
+    waiting: Mapping[tuple[str, str], Unlooked],
+    kept: Mapping[tuple[str, str], Companions] | None,
+    policy: Policy,
+) -> tuple[ErrorsLine, ...]:
+    """By team and class, of those whose errors policy keeps. ``kept`` None: they were not counted."""
+    stored: dict[tuple[str, str], int] = {}
+    for row in usage:
+        if row.class_name in policy.keeping_errors(row.team or ""):
+            key = (row.team or "", row.class_name or "")
+            stored[key] = stored.get(key, 0) + (row.usage.segments if row.tier is not TierName.HOT else 0)
+    lines = []
+    for team, class_name in sorted(stored):
+        rule = policy.rule_for(team, class_name)
+        lacks = waiting.get((team, class_name), Unlooked())
+        counted = None if kept is None else kept.get((team, class_name), Companions())
+        lines.append(
+            ErrorsLine(
+                team=team,
+                class_name=class_name,
+                kept_as=(rule.keep_errors_as if rule else None) or "",
+                stored=stored[team, class_name],
+                waiting=lacks.segments,
+                waiting_bytes=lacks.logical_bytes,
+                unreadable=lacks.unreadable,
+                rule=str(rule.at.get("keep_errors_as") or "") if rule else "",
+                companions=None if counted is None else counted.segments,
+                error_blocks=None if counted is None else counted.error_blocks,
+                kept_bytes=None if counted is None else counted.stored_bytes,
+            )
+        )
+    return tuple(lines)
 
 
 def _words(limit: object) -> str:

@@ -479,6 +479,23 @@ class RetentionLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorsLine:
+    """What is kept of the errors of a team's class, and what nobody has looked through yet: none of that goes."""
+
+    team: str
+    class_name: str
+    kept_as: str
+    stored: int  # segments in warm and cold
+    waiting: int  # of these, not looked through
+    waiting_bytes: int
+    unreadable: int  # of the waiting, those that could not be read as text so far
+    rule: str
+    companions: int | None = None  # that can be read, of logs that are gone, too; None: not counted
+    error_blocks: int | None = None  # found in the logs that these are of
+    kept_bytes: int | None = None  # what companions take
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FileSystemForecast:
     """A file system: what is used, how it grows, days to each mark (None: not known, or no such mark)."""
 
@@ -541,4 +558,5 @@ class AuditReport:
     pressure: tuple[PressureLine, ...] = ()
     folders: tuple[FolderLine, ...] = ()
     retention: tuple[RetentionLine, ...] = ()
+    errors: tuple[ErrorsLine, ...] = ()
     filtered_by: str = ""  # the selectors in words; empty when everything is counted

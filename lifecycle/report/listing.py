@@ -61,11 +61,17 @@ def _segment_row(segment: Segment, book: FigureBook, now: datetime, places: dict
     return (
         segment.id, labels.team, labels.job, labels.attempt, labels.node, labels.rank, labels.stream,
         segment.class_name,
-        segment.original.value, None if segment.last_write_ns is None else from_ns(segment.last_write_ns),
+        _state(segment), None if segment.last_write_ns is None else from_ns(segment.last_write_ns),
         segment.size_bytes, segment.stored_bytes, segment.tier.value if segment.tier else "gone", words, ends,
         place.name if place else "", segment.layout, show_name(segment.name),
         f"{place.root.rstrip('/')}/{path}" if place else path,
     )  # fmt: skip
+
+
+def _state(segment: Segment) -> str:
+    """Of its original; a companion never had one."""
+    is_kept = segment.companion_of is not None and segment.tier is not None
+    return "companion" if is_kept else segment.original.value
 
 
 def _expiry(segment: Segment, book: FigureBook, now: datetime) -> tuple[datetime | None, str]:

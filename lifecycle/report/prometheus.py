@@ -62,6 +62,16 @@ def _families(report: AuditReport) -> Iterator[tuple[str, str, Sequence[Sample]]
         "Segments whose own last write is past their retention.",
         [({"team": line.team, "class": line.class_name}, line.past_segments) for line in report.retention],
     )
+    yield (
+        "errors_waiting_segments",
+        "Stored and not looked through for errors yet; none of these goes.",
+        [({"team": line.team, "class": line.class_name}, line.waiting) for line in report.errors],
+    )
+    yield (
+        "errors_unreadable_segments",
+        "Of these, what could not be read as text.",
+        [({"team": line.team, "class": line.class_name}, line.unreadable) for line in report.errors],
+    )
     yield from _counters(report)
     yield from _runs(report)
 

@@ -256,6 +256,25 @@ def table_of_retention(report: AuditReport) -> Table:
     return Table(columns=columns, rows=rows)
 
 
+def table_of_errors(report: AuditReport) -> Table:
+    """What is kept of errors; nothing that waits to be looked through goes."""
+    columns = (
+        Column(key="team"), Column(key="class"), Column(key="kept_as"), Column(key="stored", kind=CellKind.COUNT),
+        Column(key="waiting", kind=CellKind.COUNT), Column(key="waiting_bytes", title="BYTES", kind=CellKind.SIZE),
+        Column(key="unreadable", kind=CellKind.COUNT), Column(key="companions", kind=CellKind.COUNT),
+        Column(key="error_blocks", title="BLOCKS", kind=CellKind.COUNT),
+        Column(key="kept_bytes", title="TAKE", kind=CellKind.SIZE), Column(key="rule"),
+    )  # fmt: skip
+    rows = [
+        (
+            line.team, line.class_name, line.kept_as, line.stored, line.waiting, line.waiting_bytes, line.unreadable,
+            line.companions, line.error_blocks, line.kept_bytes, line.rule,
+        )
+        for line in report.errors
+    ]  # fmt: skip
+    return Table(columns=columns, rows=rows)
+
+
 SECTIONS: Final[dict[str, Callable[[AuditReport], Table]]] = {
     "teams": table_of_teams,
     "usage": table_of_usage,
@@ -263,6 +282,7 @@ SECTIONS: Final[dict[str, Callable[[AuditReport], Table]]] = {
     "retention": table_of_retention,
     "pressure": table_of_pressure,
     "folders": table_of_folders,
+    "errors": table_of_errors,
     "runs": lambda report: table_of_runs(report.runs),
     "places": table_of_places,
     "findings": table_of_findings,

@@ -118,6 +118,36 @@ def test_a_damaged_rotation_is_told_and_never_goes(site: Site) -> None:
     assert "rank_1.log.1.gz" in {row["name"] for row in rows(site)}
 
 
+def test_the_audit_counts_what_is_kept_and_what_waits(site: Site) -> None:
+    import gzip
+
+    site.write(b"nlp/job-2/rank_1.log.1.gz", gzip.compress(LOG)[:-9], days=1.2)
+    site.run("run", "--now", "+2h", code=3)
+    audit = site("audit")
+    assert "1 segment could not be looked through for errors; they stay, with their archives" in audit
+    section = json.loads(site("audit", "--section", "errors", "--json"))["errors"]
+    rows = {row["team"]: row for row in section}
+    assert set(rows) == {"nlp", "vision"}
+    figures = ("class_name", "kept_as", "stored", "waiting", "unreadable", "companions", "error_blocks")
+    assert [rows["nlp"][key] for key in figures] == ["training", "error", 1, 1, 1, 0, 0]
+    assert [rows["vision"][key] for key in figures] == ["training", "error", 2, 0, 0, 1, 1]
+    assert rows["vision"]["kept_bytes"] > 0 and rows["vision"]["rule"] == "platform.yaml:60"
+    prometheus = site("audit", "--format", "prometheus")
+    assert 'lifecycle_errors_waiting_segments{team="nlp",class="training"} 1' in prometheus
+    assert 'lifecycle_errors_unreadable_segments{team="vision",class="training"} 0' in prometheus
+    assert "nlp,training,error,1,1," in site("audit", "--section", "errors", "--format", "csv")
+    assert [
+        row["team"] for row in json.loads(site("audit", "--section", "errors", "--team", "vision", "--json"))["errors"]
+    ] == ["vision"]
+
+
+def test_ls_knows_companions_and_what_nobody_looked_through(site: Site) -> None:
+    site.write(b"nlp/job-2/error_1.log", b"an error log of its own\n", days=1.2)
+    site("run", "--now", "+2h")
+    assert [(row["name"], row["state"]) for row in rows(site, "--state", "companion")] == [(KEPT, "companion")]
+    assert [row["name"] for row in rows(site, "--state", "unlooked")] == ["error_1.log"]  # its class keeps none
+
+
 def test_a_policy_that_cannot_keep_them_is_refused(site: Site) -> None:
     site.edit_policy("    expire_from: job ", "    keep_errors_as: errors\n    expire_from: job ")
     said = site.run("policy", "check", code=2)

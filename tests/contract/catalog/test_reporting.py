@@ -14,6 +14,7 @@ from lifecycle.catalog.reporting import (
     count_archives,
     count_for_audit,
     count_problems,
+    count_unlooked,
     group_segments,
     newest_space,
 )
@@ -250,3 +251,13 @@ def test_a_path_that_is_not_found_says_what_may_be_why(path: bytes, why: str, fi
 def test_an_empty_catalog_makes_a_report(catalog: Catalog) -> None:
     report = gather_audit(catalog, a_policy(), now=NOON)
     assert (report.total.usage.segments, report.saved.stored_segments) == (0, 0)
+
+
+def test_what_waits_to_be_looked_through_is_counted_from_its_own_index(filled: Rows) -> None:
+    with filled.catalog.read() as conn:
+        plan = conn.exec_driver_sql(
+            "EXPLAIN QUERY PLAN SELECT count(*) FROM segments s WHERE s.archive_id IS NOT NULL"
+            " AND s.error_blocks IS NULL AND s.team_id = 1 AND s.class_id = 1"
+        ).fetchall()
+        assert count_unlooked(conn, [("nobody", "training")]) == {}
+    assert any("ix_segments_unextracted" in row[3] for row in plan)

@@ -14,13 +14,15 @@ import pytest
 
 from lifecycle.acting import open_site
 from lifecycle.catalog.batches import Intent
+from lifecycle.catalog.holds import add_hold, apply_holds
 from lifecycle.catalog.segments import history_of, iter_segments
 from lifecycle.engine.local import LocalEngine
 from lifecycle.errors import AlreadyExists, ExitCode, NothingFound, Skipped
-from lifecycle.execute import companions, extract
+from lifecycle.execute import companions, executor, extract
+from lifecycle.execute.orders import ReleaseOrder, ReleaseResult
 from lifecycle.execute.site import Site
 from lifecycle.extract import parse
-from lifecycle.model import ActionKind, Outcome, Segment, Selector, TierName
+from lifecycle.model import ActionKind, Hold, Outcome, Segment, Selector, TierName
 from lifecycle.report.figures import Silence
 from lifecycle.restore import RestoreOptions, restore
 from lifecycle.session import RunOptions, Session
@@ -206,6 +208,31 @@ def test_a_copy_made_early_has_its_companion_and_gets_another_when_its_job_write
     assert world.broken_books() == []
 
 
+def test_a_log_that_changes_between_its_copy_and_its_release_is_looked_through_anew(
+    world: FaultyWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its copy is surplus, and so is what was kept of it, once there is more."""
+    real = executor.run_release
+
+    def meddled(order: ReleaseOrder) -> ReleaseResult:
+        if any(member.path == PATHS[0].encode() for member in order.members):
+            with (world.logs / PATHS[0]).open("ab") as log:
+                log.write(b"and on\n" * 9 + TRACEBACK.replace(b"88", b"99"))
+        return real(order)
+
+    monkeypatch.setattr(executor, "run_release", meddled)
+    world.run("2h")
+    monkeypatch.undo()
+    changed = world.segments()[PATHS[0]]
+    assert (changed.tier, changed.error_blocks, changed.archive_id) == (TierName.HOT, None, None)
+    world.run("26h")
+    world.run("27h")
+    by_path = {os.fsdecode(source.path): (source, text) for _, source, text in world.companions()}
+    source, text = by_path[PATHS[0]]
+    assert source.tier is TierName.WARM and source.error_blocks == 2 and b"step 99" in text
+    assert world.broken_books() == []
+
+
 @pytest.mark.parametrize("size", [300, 5_000_000])
 def test_a_compressed_rotation_is_looked_through_in_clear(tmp_path: Path, size: int) -> None:
     """Small ones whole, large ones as they pass."""
@@ -320,6 +347,28 @@ def test_what_could_not_be_taken_back_is_left_to_recovery(world: FaultyWorld, mo
     report = world.run("3h")
     assert report.recovery.undone == 3
     assert world.readable() == world.manifest() and world.broken_books() == []
+
+
+def test_what_holds_a_log_holds_what_is_kept_of_it(world: FaultyWorld) -> None:
+    """Whatever the hold selects by: a companion is held from the commit that makes it."""
+    world.run("1h", only=frozenset({ActionKind.MARK}))  # seen
+    hold = Hold(
+        id=0, selector=Selector(paths=(os.fsencode(world.logs / PATHS[0]),)), reason="paper", owner="chen",
+        source="test", created_ns=0,
+    )  # fmt: skip
+    with world.app("1h") as app:
+        with app.catalog.write() as conn:
+            hold = add_hold(conn, hold)
+        apply_holds(app.catalog, [hold])
+    world.run("2h")
+    held = {os.fsdecode(kept.path) for kept, _, _ in world.companions() if kept.hold_id == hold.id}
+    assert held == {PATHS[0] + "#errors"}
+    for after in ("8d", "40d", "44d", "100d", "104d"):
+        world.run(after)
+    left = {os.fsdecode(source.path): (kept, source) for kept, source, _ in world.companions()}
+    kept, source = left[PATHS[0]]  # beside it only what lies in its archive
+    assert kept.tier is source.tier is TierName.COLD and kept.marked_ns is None
+    assert "nlp/train-2/rank_0.log" not in left
 
 
 def test_history_of_a_companion_begins_with_the_batch_that_made_it(world: FaultyWorld) -> None:

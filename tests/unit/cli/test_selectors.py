@@ -57,7 +57,7 @@ def test_a_time_range_that_is_empty_is_a_usage_mistake() -> None:
 
 
 def test_every_state_of_the_model_can_be_asked_for() -> None:
-    assert set(STATES) == {state.value for state in Original} | {"marked", "stored", "held"}
+    assert set(STATES) == {state.value for state in Original} | {"marked", "stored", "held", "companion", "unlooked"}
 
 
 @pytest.mark.parametrize("rank", ["x", "-1", "7-3", "0-9999999", "1.5"])

@@ -16,6 +16,7 @@ from lifecycle.report.figures import (
     AuditReport,
     BrokenLine,
     Counters,
+    ErrorsLine,
     FileSystemForecast,
     FillLine,
     FolderLine,
@@ -122,6 +123,12 @@ def an_audit(**overrides: Any) -> AuditReport:
         pressure=(PressureLine(team="nlp", hot_files=103_696, hot_bytes=300 * GIB, files_per_job=512,
                                files_per_hour=4_130.5, bytes_per_hour=40 * GIB),),
         folders=(FolderLine(place="lustre", path="nlp/rlhf-9/gpu-114", files=48_212),),
+        errors=(
+            ErrorsLine(team="nlp", class_name="training", kept_as="error", stored=60, waiting=3, waiting_bytes=GIB,
+                       unreadable=1, rule="platform.yaml:12", companions=7, error_blocks=19, kept_bytes=4096),
+            ErrorsLine(team="vision", class_name="eval", kept_as="error", stored=40, waiting=0, waiting_bytes=0,
+                       unreadable=0, rule="platform.yaml:11"),
+        ),
         retention=(
             RetentionLine(team="nlp", class_name="eval", expire_after="7d", oldest_day=20_500, oldest_age_days=13,
                           past_segments=310, past_bytes=2 * GIB, rule="platform.yaml:11"),
