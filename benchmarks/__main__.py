@@ -30,6 +30,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         files.small_files,
         files.slow_files,
         files.large_files,
+        files.errors_kept,
         catalogs.plan_and_audit,
         restoring.restore_one,
         catalogs.memory_of_runs,

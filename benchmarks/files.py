@@ -134,6 +134,50 @@ def large_files(work: Path, memory: Path | None, *, quick: bool, rounds: int) ->
             yield from _large_files(place, tree, title, is_last=place is memory, rounds=rounds)
 
 
+def errors_kept(work: Path, memory: Path | None, *, quick: bool, rounds: int) -> Iterator[Result]:
+    """The same work with every line looked through: against the plain compressor, and against not looking."""
+    place = memory or work
+    sizes = [64 * MIB] * 2 if quick else [512 * MIB, 512 * MIB, 256 * MIB, 256 * MIB]
+    total, count = sum(sizes) // MIB, 6_400 if quick else 25_600
+    large = make_once(work / f"large-{total}", lambda root: make_large_files(root, sizes))
+    small = make_once(work / f"small-{count}", lambda root: make_small_files(root, count))
+    zstd = "find logs -type f -print0 | xargs -0 zstd -T0 -3 -q"
+    pair = measure_pairs(_keeping(place, large), _shell_on(place, large, zstd), rounds)
+    yield Result(
+        name=f"archive {len(sizes)} large files, {total} MiB, errors kept", peer="zstd -T0 -3", aim="≤ 2 ×",
+        ours=pair.ours, theirs=pair.theirs, ratio=pair.ratio, is_met=pair.ratio <= 2,
+    )  # fmt: skip
+    for tree, what in ((large, f"{len(sizes)} large files"), (small, f"{count:,} small files")):
+        pair = measure_pairs(_keeping(place, tree), _keeping(place, tree, keeps_errors=False), rounds)
+        yield Result(
+            name=f"archive {what}, errors kept", peer="the same without", aim="–", ours=pair.ours,
+            theirs=pair.theirs, ratio=pair.ratio,
+        )  # fmt: skip
+
+
+def _keeping(place: Path, tree: Path, *, keeps_errors: bool = True) -> Side:
+    root = place / ("errors" if keeps_errors else "plain")
+
+    def work() -> float:
+        world = World(root=root)
+        seconds = world.lifecycle("run")
+        world.remove()
+        return seconds
+
+    return Side(prepare=lambda: settle(make_world(root, tree, keeps_errors=keeps_errors)), work=work)
+
+
+def _shell_on(place: Path, tree: Path, command: str) -> Side:
+    root = place / "theirs"
+
+    def prepare() -> None:
+        shutil.rmtree(root, ignore_errors=True)
+        root.mkdir()
+        copy_tree(tree, root / "logs")
+
+    return Side(prepare=prepare, work=lambda: run_shell(command, cwd=root))
+
+
 def _large_files(place: Path, tree: Path, title: str, *, is_last: bool, rounds: int) -> Iterator[Result]:
     inside: list[float] = []
     stored: list[int] = []

@@ -173,7 +173,7 @@ def _add_segments(raw: sqlite3.Connection, first: int, end: int, now_ns: int, se
         INSERT INTO segments (id, place_id, directory_id, name, team_id, class_id, job_id, labels_id, rule_id, layout,
             content, inode, size_bytes, allocated_bytes, mtime_ns, ctime_ns, mode, uid, gid, fingerprint,
             fingerprint_size, last_write_ns, day, first_seen_ns, original, digest, archive_id, archive_offset,
-            stored_bytes, tier, marked)
+            stored_bytes, tier, marked, error_blocks)
         WITH RECURSIVE numbers (n) AS (SELECT {first} UNION ALL SELECT n + 1 FROM numbers WHERE n < {end - 1}),
         rows AS (SELECT n, j.*, {write} AS write_ns
             FROM numbers CROSS JOIN fill_jobs j ON j.number = n / {JOB_SEGMENTS}),
@@ -186,7 +186,8 @@ def _add_segments(raw: sqlite3.Connection, first: int, end: int, now_ns: int, se
             write_ns, CASE WHEN is_stored THEN 'released' WHEN {now_ns} - write_ns < {_HOUR_NS} THEN 'open'
             ELSE 'settled' END, CASE WHEN is_stored THEN zeroblob(32) END, CASE WHEN is_stored THEN number + 1 END,
             CASE WHEN is_stored THEN n % {JOB_SEGMENTS} * (size_bytes + 512) + 512 END,
-            CASE WHEN is_stored THEN size_bytes / 8 ELSE 0 END, CASE WHEN is_stored THEN tier ELSE 'hot' END, is_marked
+            CASE WHEN is_stored THEN size_bytes / 8 ELSE 0 END, CASE WHEN is_stored THEN tier ELSE 'hot' END, is_marked,
+            CASE WHEN is_stored THEN 0 END
         FROM states""")
     raw.execute("COMMIT")
 
@@ -195,7 +196,7 @@ def _make_due(raw: sqlite3.Connection, now_ns: int) -> None:
     """What went over the limit since the last run: still in hot, settled."""
     raw.execute(
         "UPDATE segments SET original = 'settled', digest = NULL, archive_id = NULL, archive_offset = NULL, "
-        "stored_bytes = 0, tier = 'hot' "
+        "stored_bytes = 0, tier = 'hot', error_blocks = NULL "
         "WHERE id IN (SELECT id FROM segments WHERE last_write_ns BETWEEN ? AND ? LIMIT ?)",
         (now_ns - DAY_NS - 12 * _HOUR_NS, now_ns - DAY_NS, DUE),
     )

@@ -31,9 +31,11 @@ sources:
 tiers:
   warm: {{path: "{root}/warm", zstd: 3, merge: {{below: {below}, target: {target}}}}}
   cold: {{path: "{root}/cold", zstd: 9, merge: {{below: 16MiB, target: 256MiB}}}}
-classes:
+classes:{errors}
   - {{name: training, warm_after: 24h, cold_after: 30d, expire_after: 90d}}
 """
+_ERRORS = """
+  - {name: error, match: [error/], warm_after: 24h, cold_after: 30d, expire_after: 90d}"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +67,11 @@ class World:
         shutil.rmtree(self.root, ignore_errors=True)
 
 
-def make_world(root: Path, tree: Path | None, *, below: str = "4MiB", target: str = "64MiB") -> World:
-    """A fresh world with a copy of ``tree`` as its logs, whatever was in ``root`` before."""
+def make_world(
+    root: Path, tree: Path | None, *, below: str = "4MiB", target: str = "64MiB", keeps_errors: bool = False
+) -> World:
+    """A fresh world with a copy of ``tree`` as its logs, whatever was in ``root`` before. ``keeps_errors``: there is a
+    class error, so that what is stored is looked through on the way."""
     world = World(root=root)
     world.remove()
     root.mkdir(parents=True)
@@ -74,7 +79,8 @@ def make_world(root: Path, tree: Path | None, *, below: str = "4MiB", target: st
         world.logs.mkdir()
     else:
         copy_tree(tree, world.logs)
-    write_policy(root / "policies", _POLICY.format(root=root, below=below, target=target), TEAMS)
+    errors = _ERRORS if keeps_errors else ""
+    write_policy(root / "policies", _POLICY.format(root=root, below=below, target=target, errors=errors), TEAMS)
     world.lifecycle("init", "--rehearsal")
     return world
 
