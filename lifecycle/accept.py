@@ -18,10 +18,10 @@ from lifecycle.catalog.places import Place, set_marker_generation
 from lifecycle.catalog.reclassifying import WaitingChange, waiting_changes
 from lifecycle.catalog.store import copy_for_preview
 from lifecycle.errors import UsageError
-from lifecycle.holding import hold_lines
 from lifecycle.plan.brakes import Newly, iter_newly
 from lifecycle.plan.holds import compare_holds
 from lifecycle.report.figures import AcceptanceReport
+from lifecycle.report.holds import hold_lines
 from lifecycle.scan.marker import read_marker
 from lifecycle.scan.reclassify import reclassify_place
 from lifecycle.units import to_ns
@@ -83,7 +83,9 @@ def accept_policy(app: App, digest: str, *, reason: str, accepted_by: str) -> Ac
     with app.catalog.read() as conn:
         known = all_holds(conn)
     shorter = compare_holds(app.policy, known, now_ns).shorten
-    shown = hold_lines(app, [hold for hold in known if hold.id in {each.id for each in shorter}])
+    shown = hold_lines(
+        app.catalog, app.policy, app.now(), [hold for hold in known if hold.id in {each.id for each in shorter}]
+    )
     if changes or removals or shorter:
         with app.catalog.write() as conn:
             end_holds(conn, [h for h in shorter if h.ends_ns is None], by=accepted_by, why=reason, now_ns=now_ns)

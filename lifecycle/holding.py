@@ -6,7 +6,7 @@ what a hold forbids (``plan.decide`` does) nor how it stands in the catalog.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from lifecycle.app import App
@@ -14,7 +14,6 @@ from lifecycle.catalog.holds import (
     add_hold,
     all_holds,
     apply_holds,
-    covered,
     end_holds,
     going_now,
     record_hold,
@@ -26,7 +25,8 @@ from lifecycle.errors import NothingFound, UsageError
 from lifecycle.model import Hold, Selector
 from lifecycle.plan.holds import compare_holds
 from lifecycle.policy.selecting import describe_selector
-from lifecycle.report.figures import HoldLine, HoldReport
+from lifecycle.report.figures import HoldReport
+from lifecycle.report.holds import hold_lines
 from lifecycle.units import format_instant, from_ns, to_ns
 
 COMMAND = "command"
@@ -57,7 +57,7 @@ def add(app: App, selector: Selector, *, reason: str, owner: str, ends: datetime
     with app.catalog.write() as conn:
         record_hold(conn, hold, kind="hold_began", now_ns=to_ns(now))
         going = going_now(conn, hold.id)
-    (line,) = hold_lines(app, [hold])
+    (line,) = hold_lines(app.catalog, app.policy, app.now(), [hold])
     return HoldReport(holds=(line,), going=going)
 
 
@@ -74,7 +74,7 @@ def end(app: App, ids: Sequence[int], *, by: str, why: str) -> HoldReport:
                 f"hold {number} ended {format_instant(from_ns(ended))} already", hint="lifecycle hold list"
             )
     ending = [known[number] for number in dict.fromkeys(ids)]
-    lines = hold_lines(app, ending)
+    lines = hold_lines(app.catalog, app.policy, app.now(), ending)
     with app.catalog.write() as conn:
         end_holds(conn, ending, by=by, why=why, now_ns=to_ns(app.now()))
     return HoldReport(holds=tuple(lines))
@@ -83,7 +83,7 @@ def end(app: App, ids: Sequence[int], *, by: str, why: str) -> HoldReport:
 def list_holds(app: App, *, ended: bool) -> HoldReport:
     with app.catalog.read() as conn:
         holds = all_holds(conn) if ended else standing_holds(conn)
-    return HoldReport(holds=tuple(hold_lines(app, holds)))
+    return HoldReport(holds=tuple(hold_lines(app.catalog, app.policy, app.now(), holds)))
 
 
 def refresh(app: App, *, now: datetime, run_id: int | None, keeps_all: bool) -> int:
@@ -111,37 +111,3 @@ def refresh(app: App, *, now: datetime, run_id: int | None, keeps_all: bool) -> 
             end_holds(conn, over, by="date", why="", now_ns=now_ns, run_id=run_id)
     gone = {hold.id for hold in over}
     return sum(apply_holds(catalog, [hold for hold in standing if hold.id not in gone]).values())
-
-
-def hold_lines(app: App, holds: Sequence[Hold]) -> list[HoldLine]:
-    """Each with what it covers today, and whether policy still says so."""
-    waiting = {hold.id: hold.ends_ns for hold in compare_holds(app.policy, holds, to_ns(app.now())).shorten}
-    with app.catalog.read() as conn:
-        figures = covered(conn, [hold.id for hold in holds])
-    return [
-        HoldLine(
-            id=hold.id,
-            selector=describe_selector(hold.selector),
-            reason=hold.reason,
-            owner=hold.owner,
-            source=hold.source,
-            began=from_ns(hold.created_ns),
-            ends=None if hold.ends_ns is None else from_ns(hold.ends_ns),
-            ended=None if hold.ended_ns is None else from_ns(hold.ended_ns),
-            ended_by=hold.ended_by,
-            is_pending=hold.pending,
-            awaits=_awaits(hold, waiting),
-            segments=figures[hold.id].segments,
-            logical_bytes=figures[hold.id].logical_bytes,
-            marked=figures[hold.id].marked,
-        )
-        for hold in holds
-    ]
-
-
-def _awaits(hold: Hold, waiting: Mapping[int, int | None]) -> str:
-    if hold.id not in waiting:
-        return ""
-    ends_ns = waiting[hold.id]
-    what = "policy no longer has it" if ends_ns is None else f"policy says until {format_instant(from_ns(ends_ns))}"
-    return f"{what}; it stands until lifecycle hold end {hold.id}, or policy accept"

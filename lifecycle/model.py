@@ -75,6 +75,7 @@ class ActionKind(StrEnum):
     UNMARK = "unmark"  # a mark whose reason went away: policy lengthened, job wrote again, hold
     PURGE = "purge"
     RELEASE = "release"  # an original whose committed stored copy is all that is needed: no I/O but the removal
+    REWRITE = "rewrite"  # members that stay leave an archive whose other members may go
     COPY = "copy"  # a stored copy early, while the original stays (``copy_after``)
     EXTRACT = "extract"  # error lines kept of what nobody looked through when it was stored, or of what never is
 
@@ -86,7 +87,7 @@ class ActionKind(StrEnum):
     @property
     def moves(self) -> bool:
         """Whether it makes an archive. A copy leaves the originals where they are."""
-        return self in (ActionKind.TRANSITION, ActionKind.MERGE, ActionKind.COPY)
+        return self in (ActionKind.TRANSITION, ActionKind.MERGE, ActionKind.COPY, ActionKind.REWRITE)
 
 
 class Outcome(StrEnum):
@@ -146,6 +147,8 @@ class ReasonCode(StrEnum):
     MISSING = "missing"
     QUARANTINED = "quarantined"
     HARD_LINKED = "hard_linked"
+    BESIDE_HELD = "beside_held"  # its archive is kept for a held member, and too little of it would go
+    HELD_MEMBERS = "held_members"
     HELD = "held"  # somebody asked that it be kept, whatever its age
     COPY_DUE = "copy_due"
     NOT_EXTRACTED = "not_extracted"  # policy keeps its error lines, and nobody has looked for them yet

@@ -134,8 +134,9 @@ class Journal:
                 set_state(conn, self._now_ns, head.id, BatchState.COMMITTED)
         return archive_id
 
-    def commit_repacked(self, lease: Lease, head: BatchHead, stored: StoredObject) -> int:
-        """Members of older archives are read from the new one from now on; the older ones are superseded."""
+    def commit_repacked(self, lease: Lease, head: BatchHead, stored: StoredObject, grace_ns: int) -> int:
+        """Members of older archives are read from the new one from now on; the older ones are superseded. A rewritten
+        one stays: it has none but the members that go by now, which get another ``grace_ns``."""
         with self._catalog.write(lease) as conn:
             facts = member_facts(conn, head.id)
             archive_id = insert_archive(conn, head, stored, facts, self._now_ns)
@@ -148,14 +149,22 @@ class Journal:
                 conn, "archive_sources", ("archive_id", "replaces_id"),
                 [(archive_id, old) for old in head.intent.archive_ids],
             )  # fmt: skip
-            update_rows(
-                conn, "archives", ("id",), ("state", "live_members", "live_raw_bytes"),
-                [(ArchiveState.SUPERSEDED.value, 0, 0, old) for old in head.intent.archive_ids],
-            )  # fmt: skip
+            if head.action is ActionKind.REWRITE:
+                self._leave_the_rest(conn, head, grace_ns)
+            else:
+                update_rows(
+                    conn, "archives", ("id",), ("state", "live_members", "live_raw_bytes"),
+                    [(ArchiveState.SUPERSEDED.value, 0, 0, old) for old in head.intent.archive_ids],
+                )  # fmt: skip
             set_outcomes(conn, head.id, ((m.segment_id, Outcome.RELEASED, None) for m in stored.members))
             self._event(conn, head, "moved", stored, archive_id)
             set_state(conn, self._now_ns, head.id, BatchState.COMMITTED)
         return archive_id
+
+    def _leave_the_rest(self, conn: Connection, head: BatchHead, grace_ns: int) -> None:
+        for old in head.intent.archive_ids:
+            conn.execute(_RECOUNT, {"archive": old})
+            conn.execute(_WAIT_AGAIN, {"archive": old, "until": self._now_ns + grace_ns})
 
     def commit_extracted(self, lease: Lease, head: BatchHead, looked: Looked, refused: Sequence[Refused]) -> None:
         """Segments were looked through, and their errors are kept: they may be marked from now on. Closes the batch."""
@@ -408,6 +417,14 @@ _UNEXTRACTED = text(
     " FROM segments s JOIN teams t ON t.id = s.team_id JOIN classes c ON c.id = s.class_id"
     " WHERE s.archive_id = :archive AND s.error_blocks IS NULL AND t.name = :team AND c.name = :class"
     " AND (s.set_aside_until_ns IS NULL OR s.set_aside_until_ns <= :now) ORDER BY s.archive_offset, s.id"
+)
+_RECOUNT = text(
+    "UPDATE archives SET live_members = (SELECT count(*) FROM segments WHERE archive_id = :archive), live_raw_bytes ="
+    " (SELECT coalesce(sum(size_bytes), 0) FROM segments WHERE archive_id = :archive) WHERE id = :archive"
+)
+_WAIT_AGAIN = text(
+    "UPDATE marks SET purge_after_ns = :until WHERE purge_after_ns < :until"
+    " AND segment_id IN (SELECT id FROM segments WHERE archive_id = :archive)"
 )
 _KEEP_OTHERS = text(
     "UPDATE batch_members SET outcome = :outcome, detail = 'changed since the plan' WHERE batch_id = :batch"

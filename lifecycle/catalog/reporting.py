@@ -148,6 +148,26 @@ def count_archives(conn: Connection, *, teams: Sequence[str] = (), classes: Sequ
     return {TierName(row[0]): int(row[1]) for row in conn.exec_driver_sql(bind(conn, sql), tuple(values)).fetchall()}
 
 
+def kept_beyond(conn: Connection, now_ns: int) -> list[tuple[str, str, str, bool, int, int, int]]:
+    """(team, class, tier, whether a held one keeps it, archives, segments, stored bytes) of marked segments whose grace
+    is over and whose archive has members that do not go. Costs the marks whose grace is over."""
+    stays = (
+        "SELECT 1 FROM segments o LEFT JOIN marks om ON om.segment_id = o.id WHERE o.archive_id = s.archive_id"
+        " AND (om.segment_id IS NULL OR om.purge_after_ns > ?)"
+    )
+    held = "SELECT 1 FROM segments o JOIN hold_members h ON h.segment_id = o.id WHERE o.archive_id = s.archive_id"
+    sql = (
+        f"SELECT team, class, tier, is_held, count(DISTINCT archive_id), count(*), sum(stored_bytes) FROM"
+        f" (SELECT t.name AS team, c.name AS class, a.tier AS tier, s.archive_id, s.stored_bytes,"
+        f" EXISTS ({held}) AS is_held FROM marks m CROSS JOIN segments s ON s.id = m.segment_id"
+        " CROSS JOIN archives a ON a.id = s.archive_id CROSS JOIN teams t ON t.id = s.team_id"
+        f" CROSS JOIN classes c ON c.id = s.class_id WHERE m.purge_after_ns <= ? AND EXISTS ({stays})) AS kept"
+        " GROUP BY team, class, tier, is_held ORDER BY sum(stored_bytes) DESC, team, class, tier"
+    )
+    rows = conn.exec_driver_sql(bind(conn, sql), (now_ns, now_ns)).fetchall()
+    return [(row[0], row[1], row[2], bool(row[3]), row[4], row[5], int(row[6] or 0)) for row in map(tuple, rows)]
+
+
 def jobs_in_hot(conn: Connection) -> dict[str, int]:
     """How many jobs have files in hot, by team. Reads the originals that are there, and no others."""
     sql = """

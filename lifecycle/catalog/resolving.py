@@ -66,6 +66,9 @@ def done_before(conn: Connection, batch: PlannedBatch) -> frozenset[int]:
         pair = (batch.team, batch.class_name)
         still = frozenset(row[0] for row in select_in(conn, _UNEXTRACTED, batch.archive_ids, before=pair))
         return frozenset(batch.archive_ids) - still
+    if batch.kind is ActionKind.REWRITE:
+        sql = "SELECT DISTINCT replaces_id FROM archive_sources WHERE replaces_id IN ({values})"
+        return frozenset(row[0] for row in select_in(conn, sql, batch.archive_ids))
     if not batch.members:
         sql = "SELECT id FROM archives WHERE state IN ('superseded', 'recorded', 'removed') AND id IN ({values})"
         return frozenset(row[0] for row in select_in(conn, sql, batch.archive_ids))

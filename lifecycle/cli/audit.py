@@ -18,11 +18,16 @@ from lifecycle.errors import ExitCode
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from lifecycle.report.audit import AuditFilter
     from lifecycle.report.figures import AuditReport
     from lifecycle.wiring import App
 
-_SECTIONS = ("teams", "usage", "due", "retention", "pressure", "folders", "errors", "runs", "places", "findings")
+_SECTIONS = (
+    "teams", "usage", "due", "retention", "holds", "beyond", "pressure", "folders", "errors", "runs",
+    "places", "findings",
+)  # fmt: skip
 _BY_LOOKING = ("pressure", "folders")
+_OF_HOLDS = ("holds", "beyond")
 
 
 @click.command(
@@ -61,6 +66,8 @@ def command(
 
     with open_app(call, read_only=True, now=now) as app:
         report = _gather(app, filters, app.now(), section)
+        if section in _OF_HOLDS or form.format == "prometheus":
+            report = _with_holds(app, filters, report)
     if form.format == "prometheus":
         deliver_lines(call, form, render_prometheus(report))
         return _exit_code(report, is_check=is_check)
@@ -79,12 +86,24 @@ def _exit_code(report: AuditReport, *, is_check: bool) -> ExitCode:
     return ExitCode.ATTENTION if is_check and has_alarm else ExitCode.DONE
 
 
-def _gather(app: App, filters: Filters, now: datetime, section: str | None) -> AuditReport:
-    from lifecycle.app import copy_rules
-    from lifecycle.report.audit import AuditFilter, gather_audit, gather_due, gather_errors, gather_pressure
+def _only(app: App, filters: Filters) -> AuditFilter:
+    from lifecycle.report.audit import AuditFilter
 
     teams = tuple(map(app.policy.team_of, filters.teams))
-    only = AuditFilter(teams=teams, classes=filters.classes, tiers=filters.tiers, words=filters.describe())
+    return AuditFilter(teams=teams, classes=filters.classes, tiers=filters.tiers, words=filters.describe())
+
+
+def _with_holds(app: App, filters: Filters, report: AuditReport) -> AuditReport:
+    from lifecycle.report.audit import gather_holds
+
+    return gather_holds(app.catalog, app.policy, report, only=_only(app, filters))
+
+
+def _gather(app: App, filters: Filters, now: datetime, section: str | None) -> AuditReport:
+    from lifecycle.app import copy_rules
+    from lifecycle.report.audit import gather_audit, gather_due, gather_errors, gather_pressure
+
+    only = _only(app, filters)
     report = gather_audit(app.catalog, app.policy, now=now, only=only)
     if section in _BY_LOOKING:
         return gather_pressure(app.catalog, report, only=only)

@@ -52,10 +52,10 @@ def _deliver(call: Invocation, form: Form, app: App, found: list[Segment], now: 
     from lifecycle.catalog.holds import holds_of
     from lifecycle.catalog.places import place_by_id
     from lifecycle.catalog.segments import archives_by_ids
-    from lifecycle.holding import hold_lines
     from lifecycle.plan.explain import explain
     from lifecycle.report.blocks import Line, Tone
     from lifecycle.report.explanation import fold_explanation
+    from lifecycle.report.holds import hold_lines
     from lifecycle.report.json import render_json
     from lifecycle.report.past import iter_past, kept_errors
 
@@ -64,7 +64,7 @@ def _deliver(call: Invocation, form: Form, app: App, found: list[Segment], now: 
         archives = archives_by_ids(conn, [first.archive_id] if first.archive_id is not None else [])
         root = place_by_id(conn, first.place_id).root
         standing = holds_of(conn, first.id)
-    holds = hold_lines(app, standing)
+    holds = hold_lines(app.catalog, app.policy, now, standing)
     errors = kept_errors(app.catalog, first, app.policy)
     explained = explain(first, archives[0] if archives else None, app.policy, now)
     past = list(iter_past(app.catalog, [first]))

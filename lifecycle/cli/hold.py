@@ -99,7 +99,7 @@ def list_(call: Invocation, *, with_ended: bool, form: Form) -> ExitCode:
         form,
         blocks=lambda: fold_holds(report),
         json=lambda: [render_json("lifecycle.holds/1", report)],
-        table=lambda: table_of_holds(report),
+        table=lambda: table_of_holds(report.holds),
     )
     return ExitCode.DONE
 

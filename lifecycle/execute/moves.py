@@ -34,6 +34,7 @@ from lifecycle.execute.site import Site, WorkPlace
 from lifecycle.model import ActionKind, Labels, Original, Outcome, PlannedBatch
 from lifecycle.scan.handles import Root
 from lifecycle.tiers import make_key, open_tier
+from lifecycle.units import duration_ns
 
 _NO_LABELS: Final = Labels()
 PAUSE_NS: Final = 3600 * 10**9  # a member that failed rests for this, then longer
@@ -107,6 +108,8 @@ def _begin_repack(site: Site, batch: PlannedBatch, target: WorkPlace) -> Move | 
     assert source.spec is not None
     archives = site.journal.live_archives(batch.archive_ids)
     rows = site.journal.archive_members([archive.id for archive in archives])
+    if batch.kind is ActionKind.REWRITE:
+        rows = _staying(site, rows)
     if not rows:
         return None
     single = len(rows) == 1 and rows[0].size_bytes >= site.policy.tiers[target.place.tier].merge.below_bytes
@@ -123,6 +126,13 @@ def _begin_repack(site: Site, batch: PlannedBatch, target: WorkPlace) -> Move | 
     )  # fmt: skip
     order = RepackOrder(batch_id=head.id, target=_target(site, batch, head, target), sources=sources, single=single)
     return Move(batch=batch, head=head, order=order, members={}, ids={manifest_id(row): row.id for row in rows})
+
+
+def _staying(site: Site, rows: list[Any]) -> list[Any]:
+    """Members that leave an archive which is rewritten; none where by now all of them go, or none does."""
+    held = site.expiry.held([row.id for row in rows])
+    stay = [row for row in rows if row.id in held or (row.purge_after_ns or site.now_ns + 1) > site.now_ns]
+    return stay if held and len(stay) < len(rows) else []
 
 
 def manifest_id(row: Any) -> int:
@@ -210,7 +220,7 @@ def commit_move(site: Site, move: Move, result: PackResult) -> ReleaseOrder | No
         return None
     stored = stored_object(result, move.ids)
     if isinstance(move.order, RepackOrder):
-        site.journal.commit_repacked(lease, move.head, stored)
+        site.journal.commit_repacked(lease, move.head, stored, duration_ns(site.policy.grace))
         return None
     looked = None if result.companions is None else looked_through(site, move.batch, result.companions)
     site.journal.commit_packed(lease, move.head, stored, refused, looked)

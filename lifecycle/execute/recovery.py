@@ -246,7 +246,7 @@ def _adopt(site: Site, head: BatchHead, tier: Tier, known: Mapping[int, int]) ->
         )  # fmt: skip
     lease = site.lease_of(head.place_id)
     if head.intent.archive_ids:
-        site.journal.commit_repacked(lease, head, stored)
+        site.journal.commit_repacked(lease, head, stored, duration_ns(site.policy.grace))
         close_repack(site, head)
     else:
         site.journal.commit_packed(lease, head, stored, ())

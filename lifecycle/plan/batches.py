@@ -146,6 +146,26 @@ class BatchMaker:
     def _not_extracted(self, figures: Figures) -> Reason:
         return make_reason(ReasonCode.NOT_EXTRACTED, policy=self._policy, figures=figures)
 
+    def rewrite(self, archive: DueArchive, staying: Sequence[Candidate]) -> PlannedBatch:
+        """Members that leave an archive for a new one beside it; ``archive_ids`` is the one that they leave."""
+        tier = TierName(archive.tier)
+        return PlannedBatch(
+            kind=ActionKind.REWRITE,
+            place_id=archive.place_id,
+            team=archive.team,
+            class_name=archive.class_name,
+            tier_from=tier,
+            tier_to=tier,
+            day=archive.day,
+            gid=archive.gid,
+            mode=archive.mode,
+            reason=make_reason(ReasonCode.HELD_MEMBERS, policy=self._policy),
+            segments=len(staying),
+            logical_bytes=sum(member.size_bytes for member in staying),
+            stored_bytes=sum(member.stored_bytes for member in staying),
+            archive_ids=(archive.id,),
+        )
+
     def mark(self, figures: Figures, key: PlaceKey, candidates: Sequence[Candidate]) -> PlannedBatch:
         youngest = max(candidate.last_write_ns or 0 for candidate in candidates)
         reason = make_reason(

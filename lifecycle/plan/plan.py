@@ -177,7 +177,7 @@ def _kept_key(kept: Kept) -> _Key:
 
 
 def _ending(key: _Key, line: _Line) -> str:
-    if key.action in (ActionKind.MERGE, ActionKind.COPY):
+    if key.action in (ActionKind.MERGE, ActionKind.REWRITE, ActionKind.COPY):
         return f", into {format_count(line.batches)} {'archive' if line.batches == 1 else 'archives'}"
     if line.purge_after_ns is not None:
         return f"; purge from {format_day(day_of_ns(line.purge_after_ns))}"
@@ -186,7 +186,7 @@ def _ending(key: _Key, line: _Line) -> str:
 
 _RUN_ORDER: Final = (
     ActionKind.UNMARK, ActionKind.RELEASE, ActionKind.PURGE, ActionKind.MARK, ActionKind.EXTRACT, ActionKind.TRANSITION,
-    ActionKind.MERGE, ActionKind.COPY, KEPT,
+    ActionKind.MERGE, ActionKind.REWRITE, ActionKind.COPY, KEPT,
 )  # fmt: skip
 
 

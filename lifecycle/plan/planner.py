@@ -9,9 +9,10 @@ Order of what comes out, and why
 3. marks: rows only
 4. extractions: what was stored without its errors being kept; the next run marks it
 5. moves: hot to warm, hot to cold, warm to cold; within them by team, class and day, oldest first
-6. copies: stored early, the original stays (``copy_after``)
-7. what was kept and why, summed up
-What leaves ahead of its time because room is needed is ``relief``'s, and comes between 6 and 7.
+6. rewrites: held members leave archives whose others may go; they need room, which moves may have given
+7. copies: stored early, the original stays (``copy_after``)
+8. what was kept and why, summed up
+What leaves ahead of its time because room is needed is ``relief``'s, and comes between 7 and 8.
 Batches come as they fill. Memory is that of the open bins, which are bounded, however much is due.
 """
 
@@ -41,6 +42,7 @@ from lifecycle.plan.decide import (
 from lifecycle.plan.extraction import iter_extractions
 from lifecycle.plan.figures import FigureBook, Figures
 from lifecycle.plan.kept import KeptCounter
+from lifecycle.plan.rewriting import is_worth_it, iter_rewrites
 from lifecycle.plan.source import ArchiveMarks, Candidate, CopyRule, DueArchive, DueSource, TeamClass
 from lifecycle.policy.rules import Policy, TierRule
 from lifecycle.units import day_of_ns, duration_ns, format_limit, to_ns
@@ -98,6 +100,7 @@ class _Planner:
         self._book = FigureBook(policy)
         self._grace_ns = duration_ns(policy.grace)
         self._make = BatchMaker(policy, now_ns)
+        self._saw_held = False  # beside members that may go
         self._kept = KeptCounter(policy, now_ns)
         self._pairs = sorted(source.pairs())
         known = ((pair, self._book.of(*pair)) for pair in self._pairs)
@@ -118,6 +121,8 @@ class _Planner:
             yield from iter_extractions(self._source, self._policy, self._now_ns, self._known, self._book, self._full)
         if ActionKind.TRANSITION in self._wanted or ActionKind.MERGE in self._wanted:
             yield from self._moves()
+        if ActionKind.REWRITE in self._wanted and (self._saw_held or ActionKind.PURGE not in self._wanted):
+            yield from iter_rewrites(self._source, self._now_ns, self._make, self._may_go, self._moves_on, self._full)
         if ActionKind.COPY in self._wanted and self._copies:
             yield from self._early_copies()
         self._count_standing()
@@ -230,9 +235,31 @@ class _Planner:
         # Books that disagree about the members bar the purge as well.
         if ready and len(ready) == len(marks.members) == marks.archive.live_members:
             return True
-        for member in ready:
-            self._keep(member, ReasonCode.ARCHIVE_SHARED)
+        if ready:
+            self._keep_beside(marks, ready)
         return False
+
+    def _keep_beside(self, marks: ArchiveMarks, ready: list[Candidate]) -> None:
+        """Members whose archive cannot go: kept, unless it is rewritten without them."""
+        going = {member.id for member in ready}
+        staying = [member for member in marks.members if member.id not in going]
+        is_held = any(member.hold_id is not None for member in staying)
+        self._saw_held = self._saw_held or is_held
+        is_rewritten = ActionKind.REWRITE in self._wanted and TierName(marks.archive.tier) not in self._full
+        if is_rewritten and is_worth_it(marks.archive.state, ready, staying) and not any(map(self._moves_on, staying)):
+            return
+        for member in ready:
+            self._keep(member, ReasonCode.BESIDE_HELD if is_held else ReasonCode.ARCHIVE_SHARED)
+
+    def _moves_on(self, member: Candidate) -> bool:
+        figures = self._book.of(member.team, member.class_name)
+        return isinstance(figures, Figures) and is_due_to_move(member, figures, self._now_ns)
+
+    def _may_go(self, member: Candidate) -> bool:
+        """Marked, past its grace, and nothing against it."""
+        if (member.purge_after_ns or self._now_ns + 1) > self._now_ns or self._mark_is_wrong(member) is not None:
+            return False
+        return self._purge_blocker(member) is None
 
     # --- marks --------------------------------------------------------------------------------------------------
 

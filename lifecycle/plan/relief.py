@@ -114,7 +114,7 @@ class Ledger:
         """A planned batch: what leaves, and what it puts elsewhere. Marks change nothing yet, kept errors little."""
         if batch.kind in (ActionKind.MARK, ActionKind.UNMARK, ActionKind.EXTRACT):
             return
-        if batch.kind is not ActionKind.COPY:
+        if batch.kind not in (ActionKind.COPY, ActionKind.REWRITE):  # what is left of a rewritten archive goes later
             files = len(batch.archive_ids) or batch.segments
             self.take(batch.place_id, batch.team, batch.tier_from, batch.stored_bytes, files)
         if batch.kind.moves and batch.tier_to is not None:

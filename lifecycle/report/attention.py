@@ -10,9 +10,11 @@ from lifecycle.catalog.places import Finding, Place
 from lifecycle.catalog.reclassifying import WaitingChange
 from lifecycle.catalog.reporting import CatalogCounters
 from lifecycle.errors import ExitCode
+from lifecycle.model import Hold
 from lifecycle.plan.pressure import Broken
 from lifecycle.report.figures import Attention, ErrorsLine, FileSystemForecast, RunLine
 from lifecycle.report.forecasts import format_days, format_growth
+from lifecycle.report.holds import awaits
 from lifecycle.report.runs import EXIT_WORDS, count_of, describe_broken, describe_waiting
 from lifecycle.units import format_count, format_duration
 
@@ -36,6 +38,7 @@ def find_attention(
     last: RunLine | None,
     good: RunLine | None,
     now: datetime,
+    holds: Sequence[Hold] = (),
 ) -> tuple[Attention, ...]:
     """The urgent ones first; otherwise in the order in which one would look."""
     lines = (
@@ -44,6 +47,7 @@ def find_attention(
         *_iter_attention(known, found, counted, last, good, now),
         *_iter_unreadable(errors),
         *_iter_waiting(waiting, policy_digest),
+        *_iter_holds(holds, policy_digest),
     )
     return tuple(sorted(lines, key=lambda line: not line.is_urgent))
 
@@ -91,6 +95,15 @@ def _iter_waiting(waiting: Sequence[WaitingChange], policy_digest: str) -> Itera
     for change in waiting:
         hint = f'lifecycle policy accept {policy_digest[:6]} --reason "…"'
         yield Attention(is_urgent=False, subject="policy", text=describe_waiting(change), hint=hint)
+
+
+def _iter_holds(holds: Sequence[Hold], policy_digest: str) -> Iterator[Attention]:
+    """Those that policy would end, or end sooner."""
+    ends = {hold.id: hold.ends_ns for hold in holds}
+    for hold in holds:
+        hint = f'lifecycle policy accept {policy_digest[:6]} --reason "…"'
+        text = awaits(hold, ends).partition("; ")[0]
+        yield Attention(is_urgent=False, subject=f"hold {hold.id}", text=text, hint=hint)
 
 
 def _broken_attention(broken: Broken) -> Attention:

@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Final
 
+from lifecycle.catalog.holds import all_holds, standing_holds
 from lifecycle.catalog.places import Finding, Place, findings, places
 from lifecycle.catalog.reclassifying import waiting_changes
 from lifecycle.catalog.reporting import (
@@ -27,6 +28,7 @@ from lifecycle.catalog.reporting import (
     count_unlooked,
     fullest_folders,
     jobs_in_hot,
+    kept_beyond,
     newest_space,
 )
 from lifecycle.catalog.runs import RunRecord, list_runs
@@ -34,6 +36,7 @@ from lifecycle.catalog.store import Catalog
 from lifecycle.catalog.usage import UsageRow, usage_by
 from lifecycle.model import ActionKind, Kept, TierName, Usage
 from lifecycle.names import show_name
+from lifecycle.plan.holds import compare_holds
 from lifecycle.plan.plan import PlanTally
 from lifecycle.plan.relief import iter_plan
 from lifecycle.plan.source import CopyRule
@@ -42,6 +45,7 @@ from lifecycle.report.attention import find_attention
 from lifecycle.report.evidence import make_errors, make_pressure, make_retention
 from lifecycle.report.figures import (
     AuditReport,
+    BeyondLine,
     Counters,
     DueLine,
     ErrorsLine,
@@ -53,12 +57,13 @@ from lifecycle.report.figures import (
     TeamUsage,
     TierUsage,
 )
+from lifecycle.report.holds import hold_lines
 from lifecycle.report.plans import due_line
 from lifecycle.report.pressure import forecast_file_systems, gather_broken, pressure_of
 from lifecycle.report.screen import is_good
 from lifecycle.report.summaries import make_run_line, read_summary
 from lifecycle.scan.reclassify import unclassified_places
-from lifecycle.units import from_ns
+from lifecycle.units import from_ns, to_ns
 
 _RUNS: Final = 1000  # looked back on for the last good run and for what was purged
 _FOLDERS: Final = 20
@@ -104,7 +109,7 @@ def gather_audit(catalog: Catalog, policy: Policy, *, now: datetime, only: Audit
         records = list_runs(conn, limit=_RUNS)
         problems = count_problems(conn, [record.id for record in records[:50]])
         known, found, space = places(conn), findings(conn), newest_space(conn)
-        waiting = waiting_changes(conn)
+        waiting, holds = waiting_changes(conn), all_holds(conn)
         names = [] if only.is_everything else sorted({row.team or "" for row in usage})
         classes = [] if only.is_everything else sorted({row.class_name or "" for row in usage})
         archives = count_archives(conn, teams=names, classes=classes)
@@ -123,7 +128,18 @@ def gather_audit(catalog: Catalog, policy: Policy, *, now: datetime, only: Audit
         last_run=last,
         last_good_run=good,
         attention=find_attention(
-            known, found, counted, waiting, policy.digest, broken, forecast, errors, last=last, good=good, now=now
+            known,
+            found,
+            counted,
+            waiting,
+            policy.digest,
+            broken,
+            forecast,
+            errors,
+            last=last,
+            good=good,
+            now=now,
+            holds=compare_holds(policy, holds, to_ns(now)).shorten,
         ),
         tiers=tiers,
         total=_total(tiers),
@@ -182,6 +198,25 @@ def _errors(
     with catalog.read() as conn:
         waiting = count_unlooked(conn, keeping)
     return make_errors(usage, waiting, kept, policy)
+
+
+def gather_holds(
+    catalog: Catalog, policy: Policy, report: AuditReport, *, only: AuditFilter = EVERYTHING
+) -> AuditReport:
+    """The report with the holds, and what is kept beyond its retention beside them. Costs what is held and marked."""
+    with catalog.read() as conn:
+        standing, rows = standing_holds(conn), kept_beyond(conn, to_ns(report.at))
+    lines = [
+        BeyondLine(
+            team=team, class_name=class_name, tier=TierName(tier), archives=archives, segments=segments,
+            why="beside a held one" if held else "beside one whose time has not come", stored_bytes=stored,
+        )
+        for team, class_name, tier, held, archives, segments, stored in rows
+        if is_match(team, only.teams) and is_match(class_name, only.classes)
+        and (not only.tiers or TierName(tier) in only.tiers)
+    ]  # fmt: skip
+    holds = tuple(hold_lines(catalog, policy, report.at, standing))
+    return replace(report, holds=holds, beyond=tuple(lines))
 
 
 def gather_due(

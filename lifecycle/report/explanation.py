@@ -17,7 +17,7 @@ from lifecycle.units import format_instant, format_left, format_size, from_ns
 
 _VERBS = {ActionKind.TRANSITION: "transition", ActionKind.MERGE: "merge", ActionKind.MARK: "mark",
           ActionKind.UNMARK: "unmark", ActionKind.RELEASE: "release", ActionKind.PURGE: "purge",
-          ActionKind.COPY: "copy", ActionKind.EXTRACT: "extract errors"}  # fmt: skip
+          ActionKind.COPY: "copy", ActionKind.REWRITE: "rewrite", ActionKind.EXTRACT: "extract errors"}  # fmt: skip
 
 
 def fold_explanation(

@@ -276,6 +276,19 @@ class HoldLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BeyondLine:
+    """What a team's class keeps past its grace because its archives have members that stay."""
+
+    team: str
+    class_name: str
+    tier: TierName
+    why: str
+    archives: int
+    segments: int
+    stored_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HoldReport:
     holds: tuple[HoldLine, ...]
     going: int = 0  # segments that a purge was removing already
@@ -559,4 +572,6 @@ class AuditReport:
     folders: tuple[FolderLine, ...] = ()
     retention: tuple[RetentionLine, ...] = ()
     errors: tuple[ErrorsLine, ...] = ()
+    holds: tuple[HoldLine, ...] = ()
+    beyond: tuple[BeyondLine, ...] = ()
     filtered_by: str = ""  # the selectors in words; empty when everything is counted

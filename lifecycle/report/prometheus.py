@@ -72,6 +72,19 @@ def _families(report: AuditReport) -> Iterator[tuple[str, str, Sequence[Sample]]
         "Of these, what could not be read as text.",
         [({"team": line.team, "class": line.class_name}, line.unreadable) for line in report.errors],
     )
+    yield (
+        "held_segments",
+        "Segments that a hold covers.",
+        [({"hold": str(line.id), "owner": line.owner}, line.segments) for line in report.holds],
+    )
+    yield (
+        "kept_beyond_bytes",
+        "Stored bytes kept past their grace beside members that stay.",
+        [
+            ({"team": line.team, "class": line.class_name, "tier": line.tier.value, "why": line.why}, line.stored_bytes)
+            for line in report.beyond
+        ],
+    )
     yield from _counters(report)
     yield from _runs(report)
 

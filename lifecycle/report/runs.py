@@ -200,6 +200,10 @@ def _done_words(phase: PhaseReport, done: str) -> str:
             into = f" in {count_of(phase.archives, 'archive')}" if phase.archives else ""
             sizes = f"{format_size(phase.logical_bytes)} → {format_size(phase.stored_bytes)}"
             return f"{phase.tier_from} → {phase.tier_to}  {done} stored early, originals stay: {sizes}{into}"
+        case ActionKind.REWRITE:
+            into = f" in {count_of(phase.archives, 'archive')}" if phase.archives else ""
+            sizes = f"{format_size(phase.logical_bytes)} → {format_size(phase.stored_bytes)}"
+            return f"{done} held in {phase.tier_from} stored anew without their neighbours: {sizes}{into}"
         case ActionKind.EXTRACT:
             errors = f"errors kept in {format_size(phase.stored_bytes)}" if phase.stored_bytes else "no errors in them"
             looked = f"{done} in {phase.tier_from} looked through, {format_size(phase.logical_bytes)}"

@@ -11,6 +11,7 @@ from lifecycle.model import TierName, Usage
 from lifecycle.report.blocks import Block, Cell, CellKind, Column, Line, Table, Tone
 from lifecycle.report.figures import AuditReport, Counters, RunLine, Saved, TierUsage
 from lifecycle.report.history import table_of_runs
+from lifecycle.report.holds import table_of_holds
 from lifecycle.report.runs import count_of
 from lifecycle.report.text import format_share
 from lifecycle.units import format_count, format_day, format_duration, format_instant, format_size
@@ -275,11 +276,27 @@ def table_of_errors(report: AuditReport) -> Table:
     return Table(columns=columns, rows=rows)
 
 
+def table_of_beyond(report: AuditReport) -> Table:
+    """Kept beyond retention: archives go whole, and these have a member that stays."""
+    columns = (
+        Column(key="team"), Column(key="class"), Column(key="tier"), Column(key="archives", kind=CellKind.COUNT),
+        Column(key="segments", title="BEYOND RETENTION", kind=CellKind.COUNT),
+        Column(key="stored_bytes", title="STORED", kind=CellKind.SIZE), Column(key="why"),
+    )  # fmt: skip
+    rows = [
+        (line.team, line.class_name, line.tier.value, line.archives, line.segments, line.stored_bytes, line.why)
+        for line in report.beyond
+    ]
+    return Table(columns=columns, rows=rows)
+
+
 SECTIONS: Final[dict[str, Callable[[AuditReport], Table]]] = {
     "teams": table_of_teams,
     "usage": table_of_usage,
     "due": table_of_due,
     "retention": table_of_retention,
+    "holds": lambda report: table_of_holds(report.holds),
+    "beyond": table_of_beyond,
     "pressure": table_of_pressure,
     "folders": table_of_folders,
     "errors": table_of_errors,

@@ -252,3 +252,62 @@ def test_an_entry_that_makes_no_sense_is_refused_with_its_line(site: Site, text:
     with_hold(site, text)
     said = site.run("policy", "check", code=2)
     assert words in said.stdout + said.stderr and "platform.yaml:" in said.stdout + said.stderr
+
+
+# --- archives that held members keep --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Site:
+    """One archive in cold with three members of one job, marked a while ago."""
+    site = Site(tmp_path)
+    for rank in range(3):
+        site.write(f"vision/detr-1/rank_{rank}.log".encode(), b"rank %d\n" % rank + LINES * (1 + rank), days=2)
+    site("init", "--source", "logs", "--tiers", "tiers", "--rehearsal")
+    for now in ("+2h", "+29d", "+30d"):
+        site("run", "--now", now)
+    return site
+
+
+def test_an_archive_is_rewritten_for_a_held_member_and_the_rest_goes_later(shared: Site) -> None:
+    shared("hold", "add", "--rank", "0", "--reason", "paper", "--owner", "chen")
+    plan = shared("plan", "--now", "+34d")
+    assert "rewrite" in plan and "held members leave it, the rest goes after another grace of 3d" in plan
+    done = shared("run", "--now", "+34d")
+    assert "1 held in cold stored anew without their neighbours" in done
+    assert len(rows(shared)) == 3 and len(list(shared.folder.glob("tiers/cold/**/*.zst"))) == 2
+    shared("restore", "--all", "--to", "back")
+    assert (shared.folder / "back/logs/vision/detr-1/rank_0.log").read_bytes() == b"rank 0\n" + LINES
+    shared("run", "--now", "+36d")
+    assert len(rows(shared)) == 3
+    shared("run", "--now", "+38d")
+    assert [row["rank"] for row in rows(shared)] == [0]
+    assert len(list(shared.folder.glob("tiers/cold/**/*.zst"))) == 1
+    shared("restore", "--all", "--to", "again")
+    assert (shared.folder / "again/logs/vision/detr-1/rank_0.log").read_bytes() == b"rank 0\n" + LINES
+    past = shared("explain", str(shared.folder / "logs/vision/detr-1/rank_0.log"))
+    assert "rewrite" in past
+
+
+def test_where_less_than_half_would_go_the_archive_stays_and_the_audit_says_so(shared: Site) -> None:
+    shared("hold", "add", "--rank", "2", "--rank", "1", "--reason", "paper", "--owner", "chen")
+    plan = shared("plan", "--now", "+34d")
+    assert "kept beside a held one: less than half of its archive would go" in plan
+    shared("run", "--now", "+34d")
+    assert len(rows(shared)) == 3 and len(list(shared.folder.glob("tiers/cold/**/*.zst"))) == 1
+    said = shared("audit", "--section", "beyond", "--now", "+34d")
+    assert "BEYOND RETENTION" in said and "beside a held one" in said
+    (line,) = json.loads(shared("audit", "--section", "beyond", "--json", "--now", "+34d"))["beyond"]
+    assert (line["team"], line["archives"], line["segments"]) == ("vision", 1, 1) and line["stored_bytes"] > 0
+    held = shared("audit", "--section", "holds", "--format", "csv")
+    assert "chen" in held and "paper" in held
+    metrics = shared("audit", "--format", "prometheus", "--now", "+34d")
+    assert 'lifecycle_held_segments{hold="1",owner="chen"} 2' in metrics and "lifecycle_kept_beyond_bytes{" in metrics
+
+
+def test_a_hold_that_policy_dropped_is_a_line_of_the_audit(site: Site) -> None:
+    with_hold(site, "{job: detr-1, reason: paper, owner: chen}")
+    site("run", "--now", "+3h")
+    without_holds(site)
+    said = site("audit")
+    assert "hold 1" in said and "policy no longer has it" in said and "policy accept" in said

@@ -12,6 +12,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
+from lifecycle import holding
+from lifecycle.model import Selector
 from lifecycle.report.figures import RunReport
 from tests.builders import a_class, a_quota
 from tests.crash.world import LARGE, FaultyWorld, World
@@ -112,6 +114,10 @@ def _with_a_young_one(folder: Path) -> World:
     return World(folder, files=files)
 
 
+def _one_archive(folder: Path) -> World:
+    return World(folder, files=World(folder).files[:3])
+
+
 def _faulty(folder: Path) -> World:
     return FaultyWorld(folder)
 
@@ -144,6 +150,14 @@ def _stored_and_marked(world: World) -> None:
     world.run("2h")
     world.run("8d")
     world.run("40d")
+
+
+def _marked_but_for_one(world: World) -> None:
+    """All of one archive is marked, then somebody holds a member that is less than half of it."""
+    _stored_and_marked(world)
+    with world.app("41d") as app:
+        held = Selector(ranks=(0,))
+        holding.add(app, held, reason="paper", owner="chen", ends=None, pending=False)
 
 
 def _marked_in_place(world: World) -> None:
@@ -182,6 +196,9 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
     "marks": Scenario(make=_with_a_young_one, prepare=_all_cold, after="40d", kept=_all, does="mark"),
     "purge of archives": Scenario(
         make=_with_a_young_one, prepare=_stored_and_marked, after="44d", kept=_nothing, does="purge"
+    ),
+    "rewrite beside a held member": Scenario(
+        make=_one_archive, prepare=_marked_but_for_one, after="44d", kept=_all, does="rewrite"
     ),
     "purge of originals": Scenario(
         make=_without_tiers, prepare=_marked_in_place, after="6d", kept=_young, does="purge"

@@ -90,6 +90,13 @@ def views(draw: st.DrawFn) -> View:
             archives.append(archive)
             found.extend(members)
             alike = alike[:1]
+    for _ in range(draw(st.integers(0, 2))):  # a held member, and neighbours that may go
+        sizes = draw(st.lists(st.sampled_from([0, 2**20, 3 * 2**20]), min_size=1, max_size=3))
+        goes = [a_segment("100d", size=size, marked=draw(st.sampled_from(["80h", "71h"]))) for size in sizes]
+        held = a_segment("100d", size=draw(st.sampled_from([2**20, 3 * 2**20])), hold_id=7)
+        archive, members = an_archive_of(held, *goes, tier=draw(st.sampled_from([TierName.WARM, TierName.COLD])))
+        archives.append(archive)
+        found.extend(members)
     return View(tuple(found), tuple(archives), POLICY.digest)
 
 
@@ -184,6 +191,25 @@ def purged_segments(view: View, policy: Policy) -> set[int]:
     return gone
 
 
+def rewritten_archives(view: View, policy: Policy) -> set[int]:
+    """Archives of which at least half the bytes could go, but for a held member."""
+    found = set()
+    for archive in view.archives:
+        members = [s for s in view.segments if s.archive_id == archive.id]
+        goes = [
+            s
+            for s in members
+            if s.hold_id is None and (s.purge_after_ns or NOON_NS + 1) <= NOON_NS and has_expired(s, policy)
+        ]
+        size = sum(s.size_bytes for s in goes)
+        is_half = size > 0 and 2 * size >= sum(s.size_bytes for s in members)
+        is_behind = archive.id in moved_archives(view, policy)
+        is_held = any(s.hold_id is not None for s in members)
+        if archive.state is ArchiveState.LIVE and is_half and is_held and not is_behind:
+            found.add(archive.id)
+    return found
+
+
 # --- what a batch touches -------------------------------------------------------------------------------------------
 
 
@@ -204,6 +230,8 @@ def test_every_due_segment_is_in_exactly_one_batch_and_no_other_is(view: View, p
     assert touched(plan, view, *MOVES) == sorted(moved)
     assert touched(plan, view, ActionKind.MARK) == sorted(marked_segments(view, policy))
     assert touched(plan, view, ActionKind.PURGE) == sorted(purged_segments(view, policy))
+    rewritten = [archive for batch in plan.of(ActionKind.REWRITE) for archive in batch.archive_ids]
+    assert sorted(rewritten) == sorted(rewritten_archives(view, policy))
     marked = [s for s in view.segments if s.marked_ns is not None]
     wrong = {s.id for s in marked if s.hold_id is not None or not has_expired(s, policy)}
     found = touched(plan, view, ActionKind.UNMARK)
@@ -258,6 +286,8 @@ def test_no_batch_mixes_what_must_lie_apart_or_outgrows_its_limits(view: View) -
         inside = [s for s in view.segments if s.archive_id in batch.archive_ids]
         assert {s.labels.team for s in (*members, *inside)} == {batch.team}
         assert {s.class_name for s in (*members, *inside)} == {batch.class_name}
+        if batch.kind is ActionKind.REWRITE:
+            inside = [s for s in inside if s.hold_id is not None or (s.purge_after_ns or NOON_NS + 1) > NOON_NS]
         assert batch.segments == len(members) + len(inside) <= 4096
         assert batch.logical_bytes == sum(s.size_bytes for s in (*members, *inside))
         assert {a.place_id for a in whole} <= {batch.place_id}
@@ -266,7 +296,8 @@ def test_no_batch_mixes_what_must_lie_apart_or_outgrows_its_limits(view: View) -
 
 
 def check_archive(batch: PlannedBatch, members: list[Segment], whole: list[Archive], inside: list[Segment]) -> None:
-    assert batch.tier_to is not None and batch.tier_to.warmth > batch.tier_from.warmth
+    assert batch.tier_to is not None
+    assert batch.tier_to.warmth - batch.tier_from.warmth >= (batch.kind is not ActionKind.REWRITE)
     merge = POLICY.tiers[batch.tier_to].merge
     if batch.kind is ActionKind.MERGE:
         assert len(members) + len(whole) > 1
@@ -313,6 +344,15 @@ def _changes(batch: PlannedBatch, members: list[Segment], archives: dict[int, Ar
                 replace(s, original=Original.PURGED, tier=None, archive_id=None, marked_ns=None, purge_after_ns=None)
                 for s in members
             ]
+        case ActionKind.REWRITE:
+            stay = [s for s in members if s.hold_id is not None or (s.purge_after_ns or NOON_NS + 1) > NOON_NS]
+            assert len(stay) == batch.segments
+            archive, stored = an_archive_of(*stay, tier=batch.tier_to, mode=batch.mode, gid=batch.gid)
+            archives[archive.id] = archive
+            old = archives[batch.archive_ids[0]]
+            left = [s for s in members if s not in stay]
+            archives[old.id] = replace(old, live_members=len(left), live_raw_bytes=sum(s.size_bytes for s in left))
+            return [*stored, *(replace(s, purge_after_ns=NOON_NS + duration_ns(POLICY.grace)) for s in left)]
         case _:
             assert batch.tier_to is not None
             archive, stored = an_archive_of(*members, tier=batch.tier_to, mode=batch.mode, gid=batch.gid)

@@ -58,8 +58,8 @@ def test_an_expired_segment_that_is_held_is_kept_with_that_reason() -> None:
 
 
 def test_one_held_member_keeps_the_others_of_its_archive() -> None:
-    members = a_segment("40d", marked="10d", hold_id=3), a_segment("40d", marked="10d")
+    members = a_segment("40d", size="3MiB", marked="10d", hold_id=3), a_segment("40d", marked="10d")
     archive, stored = an_archive_of(*members, tier=TierName.WARM)
     plan = plan_of(a_view(*stored, archives=[archive]), POLICY)
     assert not plan.of(ActionKind.PURGE)
-    assert (ReasonCode.ARCHIVE_SHARED, 1) in [(kept.reason.code, kept.segments) for kept in plan.kept]
+    assert (ReasonCode.BESIDE_HELD, 1) in [(kept.reason.code, kept.segments) for kept in plan.kept]

@@ -14,6 +14,7 @@ from lifecycle.plan.plan import PlanTally
 from lifecycle.report.figures import (
     Attention,
     AuditReport,
+    BeyondLine,
     BrokenLine,
     Counters,
     ErrorsLine,
@@ -21,6 +22,7 @@ from lifecycle.report.figures import (
     FillLine,
     FolderLine,
     ForecastReport,
+    HoldLine,
     PhaseReport,
     PressureLine,
     PreviewReport,
@@ -128,6 +130,19 @@ def an_audit(**overrides: Any) -> AuditReport:
                        unreadable=1, rule="platform.yaml:12", companions=7, error_blocks=19, kept_bytes=4096),
             ErrorsLine(team="vision", class_name="eval", kept_as="error", stored=40, waiting=0, waiting_bytes=0,
                        unreadable=0, rule="platform.yaml:11"),
+        ),
+        holds=(
+            HoldLine(
+                id=3, selector="--team nlp --job 'rlhf-*'", reason="paper, table 3", owner="chen",
+                source="policy teams/nlp.yaml:7", began=NOON, ends=NOON, ended=None, ended_by="", is_pending=False,
+                awaits="", segments=214, logical_bytes=5 * 2**30, marked=0,
+            ),
+        ),
+        beyond=(
+            BeyondLine(
+                team="nlp", class_name="training", tier=TierName.COLD, why="beside a held one", archives=2,
+                segments=1904, stored_bytes=3 * 2**30,
+            ),
         ),
         retention=(
             RetentionLine(team="nlp", class_name="eval", expire_after="7d", oldest_day=20_500, oldest_age_days=13,
