@@ -11,6 +11,7 @@ from datetime import timedelta
 
 from lifecycle.app import App, tier_spec
 from lifecycle.catalog.expiry import Expiry
+from lifecycle.catalog.extractions import Extractions
 from lifecycle.catalog.journal import Journal
 from lifecycle.engine.local import LocalEngine
 from lifecycle.errors import ExitCode, NeedsAttention, worst_exit
@@ -73,6 +74,7 @@ def open_site(session: Session, engine: LocalEngine, stop: Callable[[], str]) ->
     return Site(
         journal=Journal(session.app.catalog, session.run_id, to_ns(session.now)),
         expiry=Expiry(session.app.catalog, session.run_id, to_ns(session.now)),
+        extractions=Extractions(session.app.catalog, session.run_id, to_ns(session.now)),
         policy=session.app.policy,
         catalog_id=session.app.catalog.facts().catalog_id,
         now_ns=to_ns(session.now),

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Row, text
 
 from lifecycle.catalog.batches import BatchHead, Intent, JournalMember, Looked, Refused, StoredObject
 from lifecycle.catalog.bulk import insert_rows, update_rows
-from lifecycle.catalog.companions import keep_companions, set_error_blocks
+from lifecycle.catalog.companions import keep_companions
 from lifecycle.catalog.copies import (
     Facts,
     attach,
@@ -28,7 +28,7 @@ from lifecycle.catalog.copies import (
     unsign_batch,
 )
 from lifecycle.catalog.entries import begin_batch, members_of, set_outcome_of_all, set_outcomes, set_state
-from lifecycle.catalog.events import append_event, copies_digest, members_digest
+from lifecycle.catalog.events import append_event, copies_digest
 from lifecycle.catalog.interning import Interner
 from lifecycle.catalog.lease import Lease
 from lifecycle.catalog.restoring import PutBack, StoredAt, record_put_back, stored_at
@@ -165,40 +165,6 @@ class Journal:
         for old in head.intent.archive_ids:
             conn.execute(_RECOUNT, {"archive": old})
             conn.execute(_WAIT_AGAIN, {"archive": old, "until": self._now_ns + grace_ns})
-
-    def commit_extracted(self, lease: Lease, head: BatchHead, looked: Looked, refused: Sequence[Refused]) -> None:
-        """Segments were looked through, and their errors are kept: they may be marked from now on. Closes the batch."""
-        with self._catalog.write(lease) as conn:
-            facts = member_facts(conn, head.id)
-            set_error_blocks(conn, looked.blocks.items())
-            errors = keep_companions(conn, head, looked, self._interner, self._now_ns)
-            set_outcomes(conn, head.id, ((segment, Outcome.EXTRACTED, None) for segment in looked.blocks))
-            set_outcomes(conn, head.id, ((r.segment_id, r.outcome, r.detail) for r in refused))
-            conn.execute(_KEEP_OTHERS, {"batch": head.id, "outcome": Outcome.KEPT.value})
-            body = {
-                "action": head.action.value, "team": head.intent.team, "class": head.intent.class_name,
-                "segments": len(looked.blocks), "raw_bytes": sum(facts[i].size_bytes for i in looked.blocks),
-                "error_blocks": sum(looked.blocks.values()), "refused": len(refused),
-                "members_digest": members_digest(sorted(looked.blocks.items())),
-                "policy": head.intent.policy_digest,
-            } | ({"errors": errors} if errors is not None else {})  # fmt: skip
-            append_event(
-                conn,
-                place_id=head.place_id,
-                at_ns=self._now_ns,
-                kind="extracted",
-                body=body,
-                run_id=self._run_id,
-                batch_id=head.id,
-            )
-            set_state(conn, self._now_ns, head.id, BatchState.CLOSED)
-
-    def unextracted(self, archive_ids: Sequence[int], team: str, class_name: str) -> list[Row[tuple[object, ...]]]:
-        """(id, archive_id, digest, inode, size_bytes, mtime_ns, content, companion_of) of live members of that team and
-        class that nobody has looked through, and that do not rest after a failure."""
-        values = {"team": team, "class": class_name, "now": self._now_ns}
-        with self._catalog.read() as conn:
-            return [row for a in archive_ids for row in conn.execute(_UNEXTRACTED, {"archive": a, **values})]
 
     def close_release(
         self, lease: Lease, head: BatchHead, removed: Sequence[int], parked: Sequence[int], refused: Sequence[Refused]
@@ -412,12 +378,6 @@ _ARCHIVE_MEMBERS = text(
     " FROM segments s JOIN classes c ON c.id = s.class_id LEFT JOIN marks m ON m.segment_id = s.id"
     " WHERE s.archive_id = :archive ORDER BY s.archive_offset, s.id"
 )
-_UNEXTRACTED = text(
-    "SELECT s.id, s.archive_id, s.digest, s.inode, s.size_bytes, s.mtime_ns, s.content, s.companion_of"
-    " FROM segments s JOIN teams t ON t.id = s.team_id JOIN classes c ON c.id = s.class_id"
-    " WHERE s.archive_id = :archive AND s.error_blocks IS NULL AND t.name = :team AND c.name = :class"
-    " AND (s.set_aside_until_ns IS NULL OR s.set_aside_until_ns <= :now) ORDER BY s.archive_offset, s.id"
-)
 _RECOUNT = text(
     "UPDATE archives SET live_members = (SELECT count(*) FROM segments WHERE archive_id = :archive), live_raw_bytes ="
     " (SELECT coalesce(sum(size_bytes), 0) FROM segments WHERE archive_id = :archive) WHERE id = :archive"
@@ -425,10 +385,6 @@ _RECOUNT = text(
 _WAIT_AGAIN = text(
     "UPDATE marks SET purge_after_ns = :until WHERE purge_after_ns < :until"
     " AND segment_id IN (SELECT id FROM segments WHERE archive_id = :archive)"
-)
-_KEEP_OTHERS = text(
-    "UPDATE batch_members SET outcome = :outcome, detail = 'changed since the plan' WHERE batch_id = :batch"
-    " AND outcome IS NULL"
 )
 _LIVE_ARCHIVE = text("SELECT id, key, size_bytes FROM archives WHERE id = :archive AND state = 'live'")
 _ANY_ARCHIVE = text("SELECT id, place_id, key, size_bytes FROM archives WHERE id = :archive")

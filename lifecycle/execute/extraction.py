@@ -69,7 +69,7 @@ def _of_archives(site: Site, batch: PlannedBatch, target: WorkPlace) -> Extracti
     work = site.places[batch.place_id]
     assert work.spec is not None
     archives = site.journal.live_archives(batch.archive_ids)
-    rows = site.journal.unextracted([archive.id for archive in archives], batch.team, batch.class_name)
+    rows = site.extractions.unextracted([archive.id for archive in archives], batch.team, batch.class_name)
     if not rows:
         return None
     here = {row.archive_id for row in rows}
@@ -116,7 +116,7 @@ def commit_extraction(site: Site, task: Extraction, result: ExtractResult) -> Ta
     companions = result.companions
     refused = [refused_of(refusal) for refusal in (*result.refused, *companions.failed)]
     looked = looked_through(site, task.batch, companions)
-    site.journal.commit_extracted(lease, task.head, looked, refused)
+    site.extractions.commit(lease, task.head, looked, refused)
     site.journal.set_aside(lease, refused, PAUSE_NS)
     return Tally(
         segments=len(looked.blocks),

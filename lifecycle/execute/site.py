@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
 from lifecycle.catalog.expiry import Expiry
+from lifecycle.catalog.extractions import Extractions
 from lifecycle.catalog.journal import Journal
 from lifecycle.catalog.lease import Lease
 from lifecycle.catalog.places import Place
@@ -33,6 +34,7 @@ class Site:
 
     journal: Journal
     expiry: Expiry
+    extractions: Extractions
     policy: Policy
     catalog_id: str
     now_ns: int
