@@ -149,6 +149,7 @@ class ReasonCode(StrEnum):
     HARD_LINKED = "hard_linked"
     BESIDE_HELD = "beside_held"  # its archive is kept for a held member, and too little of it would go
     HELD_MEMBERS = "held_members"
+    UNLOOKED_MEMBERS = "unlooked_members"  # what they say of errors could not be read, and the others go without them
     HELD = "held"  # somebody asked that it be kept, whatever its age
     COPY_DUE = "copy_due"
     NOT_EXTRACTED = "not_extracted"  # policy keeps its error lines, and nobody has looked for them yet

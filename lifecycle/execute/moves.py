@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from lifecycle.archive import open_archive
 from lifecycle.catalog.batches import BatchHead, Intent, JournalMember, Looked, Refused, StoredMember, StoredObject
+from lifecycle.catalog.expiry import lacks_extraction
 from lifecycle.errors import Damaged, LifecycleError, PlaceUnavailable
 from lifecycle.execute.orders import (
     ArchiveTarget,
@@ -109,7 +110,7 @@ def _begin_repack(site: Site, batch: PlannedBatch, target: WorkPlace) -> Move | 
     archives = site.journal.live_archives(batch.archive_ids)
     rows = site.journal.archive_members([archive.id for archive in archives])
     if batch.kind is ActionKind.REWRITE:
-        rows = _staying(site, rows)
+        rows = _staying(site, batch, rows)
     if not rows:
         return None
     single = len(rows) == 1 and rows[0].size_bytes >= site.policy.tiers[target.place.tier].merge.below_bytes
@@ -128,11 +129,12 @@ def _begin_repack(site: Site, batch: PlannedBatch, target: WorkPlace) -> Move | 
     return Move(batch=batch, head=head, order=order, members={}, ids={manifest_id(row): row.id for row in rows})
 
 
-def _staying(site: Site, rows: list[Any]) -> list[Any]:
+def _staying(site: Site, batch: PlannedBatch, rows: list[Any]) -> list[Any]:
     """Members that leave an archive which is rewritten; none where by now all of them go, or none does."""
-    held = site.expiry.held([row.id for row in rows])
-    stay = [row for row in rows if row.id in held or (row.purge_after_ns or site.now_ns + 1) > site.now_ns]
-    return stay if held and len(stay) < len(rows) else []
+    keeping = site.policy.keeping_errors(batch.team)
+    keep = site.expiry.held([row.id for row in rows]) | {row.id for row in rows if lacks_extraction(row, keeping)}
+    stay = [row for row in rows if row.id in keep or (row.purge_after_ns or site.now_ns + 1) > site.now_ns]
+    return stay if keep and len(stay) < len(rows) else []
 
 
 def manifest_id(row: Any) -> int:

@@ -148,7 +148,8 @@ class BatchMaker:
 
     def rewrite(self, archive: DueArchive, staying: Sequence[Candidate]) -> PlannedBatch:
         """Members that leave an archive for a new one beside it; ``archive_ids`` is the one that they leave."""
-        tier = TierName(archive.tier)
+        tier, is_held = TierName(archive.tier), any(member.hold_id is not None for member in staying)
+        code = ReasonCode.HELD_MEMBERS if is_held else ReasonCode.UNLOOKED_MEMBERS
         return PlannedBatch(
             kind=ActionKind.REWRITE,
             place_id=archive.place_id,
@@ -159,7 +160,7 @@ class BatchMaker:
             day=archive.day,
             gid=archive.gid,
             mode=archive.mode,
-            reason=make_reason(ReasonCode.HELD_MEMBERS, policy=self._policy),
+            reason=make_reason(code, policy=self._policy),
             segments=len(staying),
             logical_bytes=sum(member.size_bytes for member in staying),
             stored_bytes=sum(member.stored_bytes for member in staying),

@@ -127,6 +127,14 @@ def extraction_blocker(candidate: Candidate, figures: Figures | ReasonCode) -> R
     return ReasonCode.NOT_EXTRACTED if is_missing else None
 
 
+def keeps_its_archive(candidate: Candidate, figures: Figures | ReasonCode) -> bool:
+    """Whether a member keeps its archive for longer than some days: it is held, or what it says of errors could not be
+    read although that was tried."""
+    if candidate.hold_id is not None:
+        return True
+    return candidate.set_aside_until_ns is not None and extraction_blocker(candidate, figures) is not None
+
+
 def is_behind(candidate: Candidate, figures: Figures, now_ns: int) -> bool:
     """Whether age asks for a colder tier than the one it has reached. Such a segment is moved, never expired: where
     moves have failed for 40 days, the only copy of a 30-day class is still there (bug case B23)."""

@@ -30,6 +30,7 @@ from lifecycle.plan.bins import MAX_MEMBERS, Bins
 from lifecycle.plan.decide import (
     copy_blocker,
     is_due_to_move,
+    keeps_its_archive,
     leaving_place,
     mark_blocker,
     mark_fault,
@@ -100,7 +101,7 @@ class _Planner:
         self._book = FigureBook(policy)
         self._grace_ns = duration_ns(policy.grace)
         self._make = BatchMaker(policy, now_ns)
-        self._saw_held = False  # beside members that may go
+        self._saw_keeping = False  # members that keep an archive beside some that may go
         self._kept = KeptCounter(policy, now_ns)
         self._pairs = sorted(source.pairs())
         known = ((pair, self._book.of(*pair)) for pair in self._pairs)
@@ -121,8 +122,10 @@ class _Planner:
             yield from iter_extractions(self._source, self._policy, self._now_ns, self._known, self._book, self._full)
         if ActionKind.TRANSITION in self._wanted or ActionKind.MERGE in self._wanted:
             yield from self._moves()
-        if ActionKind.REWRITE in self._wanted and (self._saw_held or ActionKind.PURGE not in self._wanted):
-            yield from iter_rewrites(self._source, self._now_ns, self._make, self._may_go, self._moves_on, self._full)
+        if ActionKind.REWRITE in self._wanted and (self._saw_keeping or ActionKind.PURGE not in self._wanted):
+            yield from iter_rewrites(
+                self._source, self._now_ns, self._make, self._may_go, self._moves_on, self._keeps, self._full
+            )
         if ActionKind.COPY in self._wanted and self._copies:
             yield from self._early_copies()
         self._count_standing()
@@ -244,12 +247,16 @@ class _Planner:
         going = {member.id for member in ready}
         staying = [member for member in marks.members if member.id not in going]
         is_held = any(member.hold_id is not None for member in staying)
-        self._saw_held = self._saw_held or is_held
+        self._saw_keeping = self._saw_keeping or any(map(self._keeps, staying))
         is_rewritten = ActionKind.REWRITE in self._wanted and TierName(marks.archive.tier) not in self._full
-        if is_rewritten and is_worth_it(marks.archive.state, ready, staying) and not any(map(self._moves_on, staying)):
+        is_worth = is_worth_it(marks.archive.state, ready, staying, self._keeps)
+        if is_rewritten and is_worth and not any(map(self._moves_on, staying)):
             return
         for member in ready:
             self._keep(member, ReasonCode.BESIDE_HELD if is_held else ReasonCode.ARCHIVE_SHARED)
+
+    def _keeps(self, member: Candidate) -> bool:
+        return keeps_its_archive(member, self._book.of(member.team, member.class_name))
 
     def _moves_on(self, member: Candidate) -> bool:
         figures = self._book.of(member.team, member.class_name)

@@ -44,6 +44,7 @@ TEXTS: Final[Mapping[ReasonCode, str]] = {
     ReasonCode.HELD: "held",
     ReasonCode.BESIDE_HELD: "over its retention, kept beside a held one: less than half of its archive would go",
     ReasonCode.HELD_MEMBERS: "held members leave it, the rest goes after another grace of {required}",
+    ReasonCode.UNLOOKED_MEMBERS: "members whose errors cannot be read leave it, the rest goes after {required} more",
     ReasonCode.HARD_LINKED: "has more than one name",
     ReasonCode.NOT_EXTRACTED: "its error lines are not kept as {required} yet",
     ReasonCode.COPY_DUE: "last write over {required} ago: stored early, its original stays",
@@ -64,7 +65,9 @@ _BY_RETENTION: Final = frozenset(
         ReasonCode.BRAKED,
     )
 )
-_BY_GRACE: Final = frozenset((ReasonCode.GRACE_OVER, ReasonCode.IN_GRACE, ReasonCode.HELD_MEMBERS))
+_BY_GRACE: Final = frozenset(
+    (ReasonCode.GRACE_OVER, ReasonCode.IN_GRACE, ReasonCode.HELD_MEMBERS, ReasonCode.UNLOOKED_MEMBERS)
+)
 _BY_TIER: Final = frozenset((ReasonCode.AGED, ReasonCode.NOT_IN_REQUIRED_TIER))
 
 

@@ -5,7 +5,8 @@ members that stay are stored anew in the same tier; the old archive then holds n
 after another grace time (design section 5). Less than half is not worth reading and writing the rest: it is kept, and
 the audit says how much is kept beyond its retention.
 
-Only a hold is reason enough: whatever else keeps a member is over in days, and then all go together.
+Only a hold is reason enough, or errors that cannot be read (``decide.keeps_its_archive``): whatever else keeps a member
+is over in days, and then all go together.
 """
 
 from __future__ import annotations
@@ -17,9 +18,14 @@ from lifecycle.plan.batches import BatchMaker
 from lifecycle.plan.source import ArchiveMarks, Candidate, DueSource
 
 
-def is_worth_it(archive_state: str, going: Sequence[Candidate], staying: Sequence[Candidate]) -> bool:
-    """Whether an archive is rewritten for ``staying``: one of them is held, and at least half of its bytes go."""
-    if archive_state != ArchiveState.LIVE or not any(member.hold_id is not None for member in staying):
+def is_worth_it(
+    archive_state: str,
+    going: Sequence[Candidate],
+    staying: Sequence[Candidate],
+    keeps: Callable[[Candidate], bool],
+) -> bool:
+    """Whether an archive is rewritten for ``staying``: one of them keeps it, and at least half of its bytes go."""
+    if archive_state != ArchiveState.LIVE or not any(map(keeps, staying)):
         return False
     goes = sum(member.size_bytes for member in going)
     return goes > 0 and 2 * goes >= goes + sum(member.size_bytes for member in staying)
@@ -38,6 +44,7 @@ def iter_rewrites(
     make: BatchMaker,
     may_go: Callable[[Candidate], bool],
     moves_on: Callable[[Candidate], bool],
+    keeps: Callable[[Candidate], bool],
     full: Collection[TierName],
 ) -> Iterator[PlannedBatch]:
     """One batch for each archive. In a full tier none: the new archive needs room before the old one gives any. What
@@ -47,5 +54,5 @@ def iter_rewrites(
         if TierName(archive.tier) in full or len(marks.members) != archive.live_members:
             continue
         going, staying = parted(marks, may_go)
-        if is_worth_it(archive.state, going, staying) and not any(map(moves_on, staying)):
+        if is_worth_it(archive.state, going, staying, keeps) and not any(map(moves_on, staying)):
             yield make.rewrite(archive, staying)

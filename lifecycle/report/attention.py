@@ -85,9 +85,7 @@ def _iter_attention(
 def _iter_unreadable(errors: Sequence[ErrorsLine]) -> Iterator[Attention]:
     unreadable = sum(line.unreadable for line in errors)
     if unreadable:
-        text = (
-            f"{count_of(unreadable, 'segment')} could not be looked through for errors; they stay, with their archives"
-        )
+        text = f"{count_of(unreadable, 'segment')} could not be looked through for errors: kept until they can be"
         yield Attention(is_urgent=False, subject="errors", text=text, hint="lifecycle audit --section errors")
 
 

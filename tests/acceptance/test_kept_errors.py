@@ -124,7 +124,7 @@ def test_the_audit_counts_what_is_kept_and_what_waits(site: Site) -> None:
     site.write(b"nlp/job-2/rank_1.log.1.gz", gzip.compress(LOG)[:-9], days=1.2)
     site.run("run", "--now", "+2h", code=3)
     audit = site("audit")
-    assert "1 segment could not be looked through for errors; they stay, with their archives" in audit
+    assert "1 segment could not be looked through for errors: kept until they can be" in audit
     section = json.loads(site("audit", "--section", "errors", "--json"))["errors"]
     rows = {row["team"]: row for row in section}
     assert set(rows) == {"nlp", "vision"}

@@ -265,9 +265,14 @@ def test_a_damaged_one_is_stored_and_never_counts_as_looked_through(tmp_path: Pa
         again = world.segments()["vision/a/rank_0.log.1.gz"]
         pauses.append((again.set_aside_until_ns or 0) - int((world.begun.timestamp() + hours(after)) * 1e9))
     assert pauses == sorted(set(pauses))  # longer each time
-    for after in ("8d", "40d", "80d"):
+    for after in ("8d", "40d"):
         world.run(after)
-    assert {s.tier for s in world.segments().values()} == {TierName.COLD}  # neither it nor its archive goes
+    assert phases(world.run("44d"))["rewrite"] == 1  # alone in its archive, it keeps nobody else
+    world.run("48d")
+    world.run("80d")
+    readable = {path: segment.tier for path, segment in world.segments().items()}
+    assert readable["vision/a/rank_0.log.1.gz"] is TierName.COLD and readable["vision/a/rank_1.log"] is None
+    assert world.broken_books() == []
 
 
 def hours(after: str) -> int:

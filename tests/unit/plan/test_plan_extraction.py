@@ -111,3 +111,18 @@ def test_explain_names_the_step_and_the_condition() -> None:
     ]
     looked = explain(replace(member, error_blocks=3), archive, POLICY, NOON)
     assert looked.next is not None and looked.next.kind is ActionKind.MARK
+
+
+def test_one_that_cannot_be_read_leaves_its_archive_so_that_the_others_can_go() -> None:
+    marked = {"marked_ns": ago_ns("5d"), "purge_after_ns": ago_ns("2d")}
+    archive, (one, other, bare) = an_archive_of(*(a_segment("40d") for _ in range(3)), tier=TierName.COLD)
+    going = (replace(one, **marked), replace(other, **marked))
+    tried = replace(bare, error_blocks=None, set_aside_until_ns=ago_ns("1d"))
+    (batch,) = plan_of(a_view(*going, tried, archives=[archive]), POLICY).of(ActionKind.REWRITE)
+    assert (batch.segments, batch.reason.code) == (1, ReasonCode.UNLOOKED_MEMBERS)
+
+    untried = replace(tried, set_aside_until_ns=None)  # it is looked through in this very run
+    plan = plan_of(a_view(*going, untried, archives=[archive]), POLICY)
+    assert plan.of(ActionKind.REWRITE) == [] and len(plan.of(ActionKind.EXTRACT)) == 1
+    unasked = a_policy(classes=[ERROR, a_class("training")])
+    assert plan_of(a_view(*going, tried, archives=[archive]), unasked).of(ActionKind.REWRITE) == []
