@@ -31,7 +31,7 @@ from lifecycle.catalog.runs import (
     record_space,
 )
 from lifecycle.errors import Brake, Consequence, ExitCode, LeaseHeld, LifecycleError, PlaceUnavailable
-from lifecycle.holding import refresh
+from lifecycle.holding import Seen, hold_file_problems, refresh
 from lifecycle.model import ActionKind, PlaceKind, TierName
 from lifecycle.plan.pressure import FileSystem
 from lifecycle.policy.rules import SourceRule
@@ -54,6 +54,7 @@ _BEHIND_HINT = (
     " lifecycle catalog accept"
 )
 _UNKNOWN_HINT = "how full it is is not known: relief does nothing for it"
+_HOLD_HINT = "docs/holds.md says what may stand in it; lifecycle hold add holds the rest"
 AHEAD = timedelta(days=30)  # since the latest run that is a day old: a long pause, or a wrong clock
 AGREED = timedelta(days=1)
 BACKWARDS = timedelta(hours=1)  # a clock this far behind an earlier run's stops all removals
@@ -97,6 +98,7 @@ class Session:
     taken: dict[tuple[str, str, TierName], Taken] = field(default_factory=dict)  # out of the books, by this run
     space: tuple[FileSystem, ...] = ()  # as measured last
     _is_recorded: bool = False
+    _hold_files: list[Seen] = field(default_factory=list)
 
     def __enter__(self) -> Session:
         self.now = self.started = self.app.now()
@@ -277,6 +279,12 @@ class Session:
                     raise
                 self.note("scan", opened.place.id, str(opened.place), error)
                 continue
+            seen = Seen(
+                place=opened.place, files=figures.hold_files, is_complete=figures.complete, unlooked=figures.unlooked
+            )
+            self._hold_files.append(seen)
+            for path, message in hold_file_problems(self.app, seen):
+                self.note("scan", opened.place.id, path, PlaceUnavailable(message, hint=_HOLD_HINT))
             for problem in figures.problems:
                 self.note("scan", opened.place.id, problem.subject, PlaceUnavailable(problem.message))
             if not figures.complete:
@@ -287,7 +295,8 @@ class Session:
 
     def refresh_holds(self) -> None:
         """After the scan and before the plan: what came is covered before anything could be decided about it."""
-        refresh(self.app, now=self.now, run_id=self.run_id, keeps_all=self.refuses_removals)
+        refresh(self.app, now=self.now, run_id=self.run_id, keeps_all=self.refuses_removals, seen=self._hold_files)
+        self._hold_files = []
 
     # --- space
 

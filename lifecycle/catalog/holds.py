@@ -84,10 +84,10 @@ def apply_holds(catalog: Catalog, holds: Sequence[Hold]) -> dict[int, int]:
             last = conn.exec_driver_sql("SELECT coalesce(max(id), 0) FROM segments").scalar_one()
             sql = bind(conn, "SELECT applied_id FROM holds WHERE id = ?")
             after = 0 if changes_with_time(hold.selector) else conn.exec_driver_sql(sql, (hold.id,)).scalar_one()
+        found[hold.id] = _apply_below(catalog, hold)
         if after >= last:
-            found[hold.id] = 0
             continue
-        found[hold.id] = sum(_apply(catalog, hold, condition, after) for condition in _scopes(catalog, hold))
+        found[hold.id] += sum(_apply(catalog, hold, condition, after) for condition in _scopes(catalog, hold))
         with catalog.write() as conn:
             conn.exec_driver_sql(bind(conn, "UPDATE holds SET applied_id = ? WHERE id = ?"), (last, hold.id))
     return found
@@ -107,6 +107,15 @@ def _scopes(catalog: Catalog, hold: Hold) -> Iterator[Condition]:
     below = _below(hold)
     for scope in scopes(catalog, hold.selector):
         yield scope if below is None else Condition(f"{scope.sql} AND {below.sql}", (*scope.values, *below.values))
+
+
+def _apply_below(catalog: Catalog, hold: Hold) -> int:
+    """Known segments that were renamed into the folder of a file's hold: those that are there now, few beside all."""
+    below = _below(hold)
+    if below is None:
+        return 0
+    present = "s.original IN ('open', 'settled', 'missing')"
+    return _apply(catalog, hold, Condition(f"{below.sql} AND {present}", below.values), 0)
 
 
 def _below(hold: Hold) -> Condition | None:
@@ -174,10 +183,17 @@ def record_hold(
 
 
 def renew_hold(conn: Connection, hold: Hold) -> None:
-    """Reason, owner, origin and end as they are said today."""
-    sql = "UPDATE holds SET ends_ns = ?, reason = ?, owner = ?, source = ?, pending = ? WHERE id = ?"
+    """Reason, owner, origin and end as they are said today; a file's hold was seen again."""
+    sql = "UPDATE holds SET ends_ns = ?, reason = ?, owner = ?, source = ?, pending = ?, missing_scans = 0 WHERE id = ?"
     values = (hold.ends_ns, hold.reason, hold.owner, hold.source, int(hold.pending), hold.id)
     conn.exec_driver_sql(bind(conn, sql), values)
+
+
+def note_missed(conn: Connection, hold_ids: Sequence[int]) -> None:
+    """A complete scan did not see their files."""
+    for number in hold_ids:
+        sql = "UPDATE holds SET missing_scans = missing_scans + 1 WHERE id = ?"
+        conn.exec_driver_sql(bind(conn, sql), (number,))
 
 
 def covered(conn: Connection, hold_ids: Sequence[int]) -> dict[int, Covered]:

@@ -7,7 +7,7 @@ begins anew only when its entry says something else than it did then: a line tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -15,6 +15,7 @@ from lifecycle.model import Hold, Selector
 from lifecycle.policy.rules import HoldRule, Policy
 from lifecycle.units import duration_ns, to_ns
 
+MISSED: Final = 3  # complete scans in a row without its file, and a file's hold ends: absence proves nothing
 FROM_POLICY: Final = "policy "  # begins the source of a hold that an entry of policy asked for
 
 
@@ -49,6 +50,72 @@ def compare_holds(policy: Policy, known: Sequence[Hold], now_ns: int) -> HoldCha
     gone = [each for each in latest.values() if each.ended_ns is None and each.selector not in named]
     shorten += [replace(each, ends_ns=None) for each in gone]
     return HoldChanges(begin=tuple(begin), renew=tuple(renew), shorten=tuple(shorten))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A hold that a file in a folder asks for."""
+
+    place_id: int
+    directory: bytes
+    reason: str
+    owner: str
+    ends_ns: int | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChanges:
+    begin: tuple[Hold, ...] = ()
+    renew: tuple[Hold, ...] = ()
+    missed: tuple[Hold, ...] = ()  # their file was not there this time
+    end: tuple[Hold, ...] = ()  # nor in the scans before
+
+
+def compare_files(
+    place_id: int,
+    asked: Sequence[Asked],
+    known: Sequence[Hold],
+    now_ns: int,
+    *,
+    lasts_at_most_ns: int | None,
+    is_believed: Callable[[bytes], bool],
+) -> FileChanges:
+    """What the files of one place ask for, beside the holds that came from files. ``is_believed``: whether the scan
+    looked into a folder to its end, so that a file that it did not see is not there. A file may shorten its own hold:
+    whoever can write it could take it away."""
+    latest = {hold.directory: hold for hold in known if hold.place_id == place_id and hold.directory is not None}
+    begin, renew = list[Hold](), list[Hold]()
+    for wish in asked:
+        found = latest.pop(wish.directory, None)
+        wanted = _of_file(wish, now_ns if found is None else found.created_ns, lasts_at_most_ns)
+        if found is None:
+            begin.append(wanted)
+        elif found.ended_ns is None:
+            if _says(wanted) != _says(found) or found.missing_scans:
+                renew.append(replace(wanted, id=found.id))
+        elif _says(wanted) != _says(found):
+            anew = _of_file(wish, now_ns, lasts_at_most_ns)
+            if anew.ends_ns is None or anew.ends_ns > now_ns:
+                begin.append(anew)
+    gone = [hold for hold in latest.values() if hold.ended_ns is None and is_believed(hold.directory or b"")]
+    return FileChanges(
+        begin=tuple(begin),
+        renew=tuple(renew),
+        missed=tuple(hold for hold in gone if hold.missing_scans + 1 < MISSED),
+        end=tuple(hold for hold in gone if hold.missing_scans + 1 >= MISSED),
+    )
+
+
+def _of_file(wish: Asked, created_ns: int, lasts_at_most_ns: int | None) -> Hold:
+    ends_ns = wish.ends_ns
+    if lasts_at_most_ns is not None:
+        bound_ns = created_ns + lasts_at_most_ns
+        ends_ns = bound_ns if ends_ns is None else min(ends_ns, bound_ns)
+    return Hold(
+        selector=Selector(), reason=wish.reason, owner=wish.owner, source=wish.source, created_ns=created_ns,
+        ends_ns=ends_ns, pending=True, place_id=wish.place_id, directory=wish.directory,
+    )  # fmt: skip
 
 
 def _make(rule: HoldRule, created_ns: int) -> Hold:

@@ -25,7 +25,7 @@ def hold_lines(catalog: Catalog, policy: Policy, now: datetime, holds: Sequence[
     return [
         HoldLine(
             id=hold.id,
-            selector=describe_selector(hold.selector),
+            selector=_selected(hold),
             reason=hold.reason,
             owner=hold.owner,
             source=hold.source,
@@ -41,6 +41,12 @@ def hold_lines(catalog: Catalog, policy: Policy, now: datetime, holds: Sequence[
         )
         for hold in holds
     ]
+
+
+def _selected(hold: Hold) -> str:
+    if hold.directory is None:
+        return describe_selector(hold.selector)
+    return f"what lies beside and below {hold.source.removeprefix('file ')}"
 
 
 def awaits(hold: Hold, waiting: Mapping[int, int | None]) -> str:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TypeAlias
 
 from lifecycle.catalog.lease import Lease
 from lifecycle.catalog.places import Finding, Place, record_findings, record_scan, set_place_state
@@ -26,11 +27,14 @@ from lifecycle.scan import compare
 from lifecycle.scan.absence import count_absent, count_again, record_missing
 from lifecycle.scan.evidence import OpenFiles, files_open_for_writing
 from lifecycle.scan.handles import Root
+from lifecycle.scan.holdfile import HoldFile
 from lifecycle.scan.marker import Marker, read_marker
 from lifecycle.scan.reclassify import claims_key
 from lifecycle.scan.tree import TreeScan
 from lifecycle.scan.walk import Walk
 from lifecycle.units import duration_ns, format_count, to_ns
+
+Folders: TypeAlias = tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +70,8 @@ class ScanFigures:
     complete: bool = True
     problems: tuple[ScanProblem, ...] = ()
     findings: tuple[Finding, ...] = ()
+    hold_files: tuple[HoldFile, ...] = ()
+    unlooked: Folders = ()  # folders that nothing is known of below
     seconds: float = 0.0
 
 
@@ -107,6 +113,7 @@ def scan_place(
                 settle_ns=duration_ns(source.settle),
                 now_ns=to_ns(now),
                 open_files=_once(open_files or files_open_for_writing),
+                timezone=policy.timezone,
             )
             scan.compare_all(progress)
             scan.settle_quiet()
@@ -230,6 +237,8 @@ class _Ending:
             complete=complete,
             problems=tuple(problems),
             findings=findings,
+            hold_files=tuple(scan.hold_files),
+            unlooked=(*walk.unseen, *walk.hidden),
         )
 
     def _doubt(self) -> tuple[str, str] | None:

@@ -26,6 +26,7 @@ from lifecycle.scan.compare import last_write_of
 from lifecycle.scan.evidence import OpenFiles
 from lifecycle.scan.folder import Changes, FolderUpdate
 from lifecycle.scan.handles import ThreadRoots
+from lifecycle.scan.holdfile import HoldFile, has_hold, read_hold_file
 from lifecycle.scan.sniff import ask_writer
 from lifecycle.scan.waiting import Waiting
 from lifecycle.scan.walk import Folder, Walk
@@ -46,6 +47,7 @@ class TreeScan:
         settle_ns: int,
         now_ns: int,
         open_files: Callable[[], OpenFiles],
+        timezone: str = "UTC",
     ) -> None:
         self._catalog = catalog
         self._place = place
@@ -67,6 +69,8 @@ class TreeScan:
         self.folders = 0
         self.unchanged = 0
         self.absences = Absences()
+        self.hold_files: list[HoldFile] = []
+        self._timezone = timezone
 
     def compare_all(self, progress: Callable[[int, int], None] | None) -> None:
         """Walk the tree beside the catalog's folders; every change but absences and time is written afterwards."""
@@ -76,6 +80,8 @@ class TreeScan:
                 self._miss_folder(known)
                 continue
             self.folders += 1
+            if has_hold(folder.entries):
+                self.hold_files.append(read_hold_file(folder.path, folder.fd, timezone=self._timezone))
             if known is not None and known.signature == folder.signature:
                 self._pass_by(known)
             else:

@@ -311,3 +311,92 @@ def test_a_hold_that_policy_dropped_is_a_line_of_the_audit(site: Site) -> None:
     without_holds(site)
     said = site("audit")
     assert "hold 1" in said and "policy no longer has it" in said and "policy accept" in said
+
+
+# --- files that hold ------------------------------------------------------------------------------------------------
+
+
+def hold_file(site: Site, folder: str, text: str) -> Path:
+    path = Path(site.folder) / "logs" / folder / ".lifecycle-hold"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_a_file_in_a_job_s_folder_holds_the_job_until_it_was_gone_for_three_scans(site: Site) -> None:
+    path = hold_file(site, "vision/detr-1", "reason: paper, table 3\nowner: chen\n")
+    for now in ("+3h", "+29d", "+30d", "+34d"):
+        site("run", "--now", now)
+    assert jobs(site) == {"detr-1"} and path.exists()
+    (hold,) = holds_of(site)
+    assert (hold["owner"], hold["reason"], hold["segments"], hold["awaits"]) == ("chen", "paper, table 3", 3, "")
+    assert "beside and below" in hold["selector"] and "vision/detr-1/.lifecycle-hold" in hold["source"]
+    path.unlink()
+    site("run", "--now", "+35d")
+    site("run", "--now", "+36d")
+    assert len(holds_of(site)) == 1  # absence proves nothing
+    site("run", "--now", "+37d")
+    assert holds_of(site) == [] and "not there in 3 complete scans" in site("hold", "list", "--all", "--format", "csv")
+    assert {row["job"] for row in rows(site, "--state", "marked")} == {"detr-1"}
+
+
+def test_a_file_that_comes_back_in_time_goes_on_holding(site: Site) -> None:
+    path = hold_file(site, "vision/detr-1", "incident 4711")
+    site("run", "--now", "+3h")
+    text = path.read_text()
+    path.unlink()
+    site("run", "--now", "+4h")
+    site("run", "--now", "+5h")
+    path.write_text(text)
+    site("run", "--now", "+6h")
+    path.unlink()
+    site("run", "--now", "+7h")
+    site("run", "--now", "+8h")
+    assert [hold["reason"] for hold in holds_of(site)] == ["incident 4711"]
+
+
+def test_a_hold_file_holds_what_lies_below_it_and_nothing_beside(site: Site) -> None:
+    site.write(b"vision/swin-1/gpu-1/rank_0.log", LINES, days=2)
+    site.write(b"vision/swin-1/gpu-10/rank_0.log", LINES, days=2)
+    hold_file(site, "vision/swin-1/gpu-1", "one node")
+    site("run", "--now", "+3h")
+    assert {row["path"].rpartition("/logs/")[2] for row in rows(site, "--state", "held")} == {
+        "vision/swin-1/gpu-1/rank_0.log"
+    }
+
+
+@pytest.mark.parametrize("folder", ["", "vision"])
+def test_a_hold_file_above_a_job_holds_nothing_and_is_named(site: Site, folder: str) -> None:
+    hold_file(site, folder, "everything of everybody")
+    done = site.run("run", "--now", "+3h", code=3)
+    assert "not in a job's folder: it holds nothing" in done.stdout + done.stderr
+    assert holds_of(site) == []
+
+
+def test_a_hold_file_lasts_no_longer_than_its_bounds_and_may_shorten_itself(site: Site) -> None:
+    site.edit_policy("training: {expire_after: [14d, 180d]}", "training: {expire_after: [14d, 180d]}\n  hold: 40d")
+    path = hold_file(site, "vision/detr-1", "reason: x\nends: 2099-01-01\n")
+    site("run", "--now", "+3h")
+    first = holds_of(site)[0]["ends"]
+    assert first < "2090"
+    path.write_text("reason: x\nends: 2020-01-01\n")
+    site("run", "--now", "+4h")
+    assert holds_of(site) == []
+
+
+def test_a_hold_file_that_cannot_be_understood_holds_all_the_same(site: Site) -> None:
+    hold_file(site, "vision/detr-1", "ends: next spring\nowner: \x1b[31mchen\n")
+    done = site.run("run", "--now", "+3h", code=3)
+    assert "'next spring' is not a date" in done.stdout + done.stderr
+    (hold,) = holds_of(site)
+    assert (hold["ends"], hold["owner"], hold["segments"]) == (None, "[31mchen", 3)
+
+
+def test_a_hold_file_is_no_log_and_a_preview_knows_it(site: Site) -> None:
+    for now in ("+29d",):
+        site("run", "--now", now)
+    path = hold_file(site, "vision/detr-1", "paper")
+    assert "  held" in site("plan", "--now", "+30d")
+    assert holds_of(site) == [] and path.read_text() == "paper"
+    site("run", "--now", "+30d")
+    assert not [row for row in rows(site) if "lifecycle-hold" in row["path"]]
