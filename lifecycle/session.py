@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from lifecycle.app import App, check_marker, known_places, measure, put_marker, unknown_places
-from lifecycle.catalog.holds import look_again
+from lifecycle.catalog.holds import look_again, standing_holds
 from lifecycle.catalog.lease import Lease, release_leases, take_lease
 from lifecycle.catalog.places import Place, next_generations, place_by_id, set_place_root, set_place_state
 from lifecycle.catalog.runs import (
@@ -45,6 +45,7 @@ from lifecycle.report.figures import (
 )
 from lifecycle.report.json import render_run_line
 from lifecycle.scan.evidence import OpenFiles, files_open_for_writing
+from lifecycle.scan.holdcopy import copy_holds, render_holds
 from lifecycle.scan.reclassify import reclassify_place
 from lifecycle.scan.reconcile import ScanFigures, scan_place
 from lifecycle.units import duration_ns, format_count, from_ns, to_ns
@@ -297,6 +298,19 @@ class Session:
         """After the scan and before the plan: what came is covered before anything could be decided about it."""
         refresh(self.app, now=self.now, run_id=self.run_id, keeps_all=self.refuses_removals, seen=self._hold_files)
         self._hold_files = []
+        self._copy_holds()
+
+    def _copy_holds(self) -> None:
+        """To every tier, before anything is removed: a catalog that is rebuilt out of the tiers finds them there."""
+        with self.app.catalog.read() as conn:
+            body = render_holds(standing_holds(conn), self.app.catalog.facts().catalog_id)
+        for opened in self.opened:
+            if opened.place.kind is not PlaceKind.TIER or opened.lease is None or opened.is_behind:
+                continue
+            try:
+                copy_holds(opened.place.root, body)
+            except LifecycleError as error:
+                self.note("holds", opened.place.id, str(opened.place), error)
 
     # --- space
 

@@ -17,7 +17,6 @@ from lifecycle.model import OUR_FOLDER
 from lifecycle.names import show_name
 
 MARKER_NAME: Final = b"place.json"
-_TEMPORARY: Final = b"place.json.new"
 _LIMIT: Final = 64 * 1024
 _FORMAT: Final = 1
 
@@ -38,16 +37,10 @@ def read_marker(root: bytes | str) -> Marker | None:
     Raises PlaceUnavailable when root or marker cannot be read, Damaged when the marker is not one of ours.
     """
     path = os.fsencode(root)
-    try:
-        with _folder(path) as folder_fd:
-            fd = os.open(MARKER_NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder_fd)
-            with os.fdopen(fd, "rb") as file:
-                text = file.read(_LIMIT + 1)
-    except FileNotFoundError:
+    text = get_beside(path, MARKER_NAME, _LIMIT)
+    if text is None:
         _require_root(path)
         return None
-    except OSError as error:
-        raise _unavailable(path, "read", error) from error
     return _parse(path, text)
 
 
@@ -59,19 +52,38 @@ def write_marker(root: bytes | str, marker: Marker) -> None:
     Raises PlaceUnavailable, StorageFull. A crash leaves the former marker, and perhaps ``place.json.new``, which the
     next call overwrites.
     """
-    path = os.fsencode(root)
     body = json.dumps({"format": _FORMAT, **asdict(marker)}, indent=1, sort_keys=True).encode() + b"\n"
+    put_beside(root, MARKER_NAME, body)
+
+
+def put_beside(root: bytes | str, name: bytes, body: bytes) -> None:
+    """A file of ours beside the marker, or the marker itself; as ``write_marker`` says."""
+    path, temporary = os.fsencode(root), name + b".new"
     try:
         _make_folder(path)
         with _folder(path) as folder_fd:
             _require_ours(path, folder_fd)
-            _write_file(folder_fd, body)
-            os.rename(_TEMPORARY, MARKER_NAME, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
+            _write_file(folder_fd, temporary, body)
+            os.rename(temporary, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
             os.fsync(folder_fd)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise StorageFull(f"no space for the marker of {show_name(path)}") from error
+            raise StorageFull(f"no space for {name.decode()} of {show_name(path)}") from error
         raise _unavailable(path, "written", error) from error
+
+
+def get_beside(root: bytes | str, name: bytes, limit: int) -> bytes | None:
+    """What ``put_beside`` put; None where there is none. Raises PlaceUnavailable."""
+    path = os.fsencode(root)
+    try:
+        with _folder(path) as folder_fd:
+            fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder_fd)
+            with os.fdopen(fd, "rb") as file:
+                return file.read(limit + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unavailable(path, "read", error) from error
 
 
 class _folder:  # a context manager named like the function it stands for
@@ -114,9 +126,9 @@ def _require_ours(root: bytes, folder_fd: int) -> None:
         os.fchmod(folder_fd, 0o755)
 
 
-def _write_file(folder_fd: int, body: bytes) -> None:
+def _write_file(folder_fd: int, name: bytes, body: bytes) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(_TEMPORARY, flags, 0o644, dir_fd=folder_fd), "wb") as file:
+    with os.fdopen(os.open(name, flags, 0o644, dir_fd=folder_fd), "wb") as file:
         file.write(body)
         file.flush()
         os.fsync(file.fileno())

@@ -179,7 +179,9 @@ class World:
             str(path.relative_to(self.folder))
             for root in roots
             for path in root.rglob("*")
-            if path.is_file() and ".lifecycle" in str(path.relative_to(root)) and path.name != "place.json"
+            if path.is_file()
+            and ".lifecycle" in str(path.relative_to(root))
+            and path.name not in ("place.json", "holds.json")
         )
 
     def readable(self) -> Counter[tuple[str, str]]:
@@ -302,6 +304,7 @@ class FaultyWorld(World):
         return broken
 
 
+_TO_STAY = ("place.json", "holds.json")
 _MISCOUNTED = """
     SELECT a.id, a.state, a.live_members, a.live_raw_bytes, count(s.id), coalesce(sum(s.size_bytes), 0)
     FROM archives a LEFT JOIN segments s ON s.archive_id = a.id GROUP BY a.id
