@@ -1,8 +1,9 @@
-"""``lifecycle policy check|show|explain|accept|schema``."""
+"""``lifecycle policy check|show|explain|test|accept|schema``."""
 
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
 import click
 
@@ -12,7 +13,7 @@ from lifecycle.cli.forms import Form, deliver, report_form
 from lifecycle.cli.invocation import Invocation
 from lifecycle.cli.selectors import parse_path
 from lifecycle.cli.times import DURATION
-from lifecycle.errors import ExitCode
+from lifecycle.errors import ExitCode, NothingFound
 
 
 @click.group(
@@ -22,12 +23,13 @@ from lifecycle.errors import ExitCode
         "policy check",
         "policy show",
         "policy explain /lustre/logs/nlp/rlhf-9/rank_3.log --age 9d",
+        "policy test",
         'policy accept 3fa9c1 --reason "eval logs were misfiled as error"',
         "policy schema > policy.schema.json",
     ),
 )
 def command() -> None:
-    """Check, show, explain and accept the policy; print its schema."""
+    """Check, show, explain, test and accept the policy; print its schema."""
 
 
 @command.command("check", examples=("policy check", "--policies ./new policy check"))
@@ -76,6 +78,41 @@ def explain(call: Invocation, *, path: str, age: timedelta | None, form: Form) -
     fate = find_fate(read_policy(call), parse_path(path), host=socket.gethostname(), age=age)
     deliver(call, form, blocks=lambda: fold_fate(fate, age), json=lambda: [render_json("lifecycle.fate/1", fate)])
     return ExitCode.DONE
+
+
+@command.command(
+    "test", examples=("policy test", "policy test policies/tests/errors.yaml", "--policies ./new policy test --json")
+)
+@click.argument("files", nargs=-1, type=click.Path(dir_okay=False, path_type=Path))
+@report_form(has_out=False)
+@click.pass_obj
+def test(call: Invocation, *, files: tuple[Path, ...], form: Form) -> ExitCode:
+    """Check what the policy makes of paths against policies/tests/*.yaml. Exit code 1 when it is not as they say.
+
+    A test names a path and what is expected of it: labels, class, and where it is at which age. No catalog is needed
+    and no log is looked at; the rules are those that a run follows.
+    """
+    import socket
+
+    from lifecycle.plan.cases import find_cases, run_cases
+    from lifecycle.report.cases import fold_cases, table_of_failures
+    from lifecycle.report.json import render_json
+
+    folder = find_policies(call)
+    paths = list(files) or find_cases(folder)
+    if not paths:
+        raise NothingFound(
+            f"no tests in {folder}/tests", hint="docs: policies/README.md, Tests; lifecycle init writes a first one"
+        )
+    report = run_cases(read_policy(call), paths, host=socket.gethostname())
+    deliver(
+        call,
+        form,
+        blocks=lambda: fold_cases(report),
+        json=lambda: [render_json("lifecycle.policy_test/1", report)],
+        table=lambda: table_of_failures(report),
+    )
+    return ExitCode.FAILED if report.failures else ExitCode.DONE
 
 
 @command.command("accept", examples=('policy accept 3fa9c1 --reason "eval logs were misfiled as error"',))

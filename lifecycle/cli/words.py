@@ -39,7 +39,7 @@ COMMANDS: Final = (
     _row("estimate", _SETTLE, "Say how much storage logs will need: raw, compressed, per tier in the steady state."),
     _row("init", _SETTLE, "Make a starter policy, the catalog and the markers."),
     _row("scan", _SETTLE, "Bring the catalog up to date with the trees. Moves nothing."),
-    _row("policy", _SETTLE, "Check, show, explain and accept the policy; print its schema."),
+    _row("policy", _SETTLE, "Check, show, explain, test and accept the policy; print its schema."),
     _row("catalog", _SETTLE, "Status, upgrade and backup of the catalog; accept one out of a backup."),
     _row("export", _SETTLE, "Write the policy in the form of another tool."),
 )  # fmt: skip

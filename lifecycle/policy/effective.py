@@ -162,6 +162,7 @@ class PathExplanation:
     source: str
     path: bytes
     foreign: str  # '' where a layout claims it
+    is_excluded: bool = False
     layout: str
     labels: Labels
     class_name: str
@@ -182,6 +183,7 @@ def explain_path(policy: Policy, source: SourceRule, path: bytes, *, host: str =
             source=source.name,
             path=path,
             foreign=_why_foreign(folder.excluded, path, source),
+            is_excluded=folder.excluded,
             layout="",
             labels=Labels(),
             class_name="",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
 from zoneinfo import ZoneInfo
 
-from lifecycle.model import RuleRef, Selector
+from lifecycle.model import Labels, RuleRef, Selector
 from lifecycle.policy.document import Document, Loc, Mistake
 from lifecycle.policy.rules import HoldRule
 from lifecycle.policy.schema import HoldKeys
@@ -97,3 +98,21 @@ def _at(instant: datetime | None, timezone: str) -> datetime | None:
         return instant.replace(tzinfo=ZoneInfo(timezone)).astimezone(UTC)
     except (KeyError, ValueError, OSError):
         return instant.replace(tzinfo=UTC)  # a zone that is not known is a mistake of its own
+
+
+def holds_path(rule: HoldRule, path: str, labels: Labels, class_name: str) -> bool:
+    """Whether an entry covers a log of this path and these labels, whenever it was written."""
+    selector = rule.selector
+    named = (
+        (selector.teams, labels.team), (selector.jobs, labels.job), (selector.nodes, labels.node),
+        (selector.classes, class_name),
+    )  # fmt: skip
+    return (
+        all(not globs or any(_fits(glob, name) for glob in globs) for globs, name in named)
+        and (not selector.ranks or labels.rank in selector.ranks)
+        and (not selector.paths or os.fsencode(path) in selector.paths)
+    )
+
+
+def _fits(glob: str, name: str) -> bool:
+    return fnmatchcase(name, glob.replace("[", "[[]"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -61,7 +62,25 @@ def starter_files(
         before, found, after = text.partition(example)
         assert found, f"platform.yaml has lost its example {example}"
         text = before + value + after
-    return (("platform.yaml", text), *((f"teams/{name}.yaml", _team_text(name)) for name in teams))
+    tests = ("tests/paths.yaml", _tests_text(logs, under, teams[0] if teams else "vision", has_warm=warm is not None))
+    return (("platform.yaml", text), *((f"teams/{name}.yaml", _team_text(name)) for name in teams), tests)
+
+
+def _tests_text(logs: Path, under: str, team: str, *, has_warm: bool) -> str:
+    """A first test, of a path that the starter's layouts read; more are in the examples."""
+    labels = {"team": team, "job": "train-1"}
+    read = {name: labels.get(name, "x") for name in re.findall(r"\{(\w+)\}", under)}
+    folder = re.sub(r"\{(\w+)\}", lambda found: read[found[1]], under)
+    path = _quoted(str(logs / folder / "rank_3.log").replace("$$", "$"))
+    expected = json.dumps({**read, "rank": "3"}, ensure_ascii=False)
+    return f"""# What this policy is meant to make of a log; lifecycle policy test checks it before a change goes out.
+# fate: hot, warm, cold, marked, gone, held, foreign or excluded; one word, or AGE: word for some ages.
+tests:
+  - path: {path}
+    labels: {expected}
+    class: training
+    fate: {{1h: hot, 2d: {"warm" if has_warm else "hot"}, 8d: cold, 31d: marked, 34d: gone}}
+"""
 
 
 def _without(text: str, start: str, end: str) -> str:

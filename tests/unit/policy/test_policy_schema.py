@@ -157,6 +157,7 @@ def starter(folder: Path, *, teams: tuple[str, ...] = (), name: str = "x") -> Po
     )
     (folder / "policies" / "teams").mkdir(parents=True, exist_ok=True)
     for file, text in files:
+        (folder / "policies" / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / "policies" / file).write_text(text)
     return load_policy(folder / "policies", environ=HOME)
 
