@@ -147,6 +147,7 @@ class ReasonCode(StrEnum):
     MISSING = "missing"
     QUARANTINED = "quarantined"
     HARD_LINKED = "hard_linked"
+    SMALL_ARCHIVES = "small_archives"
     BESIDE_HELD = "beside_held"  # its archive is kept for a held member, and too little of it would go
     HELD_MEMBERS = "held_members"
     UNLOOKED_MEMBERS = "unlooked_members"  # what they say of errors could not be read, and the others go without them

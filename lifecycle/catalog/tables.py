@@ -286,6 +286,10 @@ archives = Table(
     Column("verified_ns", BigInteger),
     UniqueConstraint("place_id", "key"),
     Index("ix_archives_due", "tier", "team_id", "class_id", "newest_write_ns", **_where("state = 'live'")),
+    Index(
+        "ix_archives_small", "tier", "team_id", "class_id", "newest_write_ns",
+        **_where("live_raw_bytes > 0 AND live_raw_bytes < 16777216"),
+    ),
     Index("ix_archives_unfinished", "state", **_where("state IN ('superseded', 'recorded', 'quarantined')")),
 )  # fmt: skip
 # Which archives an archive took its members from.

@@ -282,9 +282,16 @@ class BatchExecutor:
                     told = _as_ours(error)
                     self._abandon(task, told)
                     if isinstance(told, Skipped) and len(task.batch.archive_ids) > 1:
-                        self._one_by_one(task.batch)
+                        self._apart(task.batch)
                     else:
                         self._failed(task.batch, told)
+
+    def _apart(self, batch: PlannedBatch) -> None:
+        """Archives whose members cannot lie in one: each moves alone, those that have arrived stay as they are."""
+        if batch.tier_from is batch.tier_to:
+            self._finish(batch, Tally(kept=batch.segments))
+        else:
+            self._one_by_one(batch)
 
     def _one_by_one(self, batch: PlannedBatch) -> None:
         """Archives whose members cannot lie in one (``a`` in one, ``a/b`` in the other) move each on its own."""
@@ -336,9 +343,10 @@ class BatchExecutor:
         if result.damaged_archive:
             self._site.journal.quarantine(lease, result.damaged_archive, result.damage)
         others = tuple(archive for archive in move.batch.archive_ids if archive != result.damaged_archive)
-        if len(move.batch.archive_ids) > 1:
+        if len(move.batch.archive_ids) > 1 and move.batch.tier_from is not move.batch.tier_to:
             self._one_by_one(replace(move.batch, archive_ids=others))
-        if len(move.batch.archive_ids) > 1 and not result.damaged_archive:
+        is_apart = len(move.batch.archive_ids) > 1 and move.batch.tier_from is not move.batch.tier_to
+        if is_apart and not result.damaged_archive:
             return  # the one that is missing has said so, alone
         hint = "it is quarantined: it is not moved or removed" if result.damaged_archive else "is the tier whole?"
         self._failed(move.batch, Damaged(result.damage, hint=hint))

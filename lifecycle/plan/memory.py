@@ -54,6 +54,18 @@ class MemoryDue:
         ]
         return iter(sorted(found, key=lambda archive: (archive.newest_write_ns, archive.id)))
 
+    def iter_small(
+        self, pair: TeamClass, tier: TierName, *, after_ns: int | None, until_ns: int, below_bytes: int
+    ) -> Iterator[DueArchive]:
+        marked = {c.archive_id for c in self._candidates if c.marked_ns is not None}
+        return (
+            archive
+            for archive in self.iter_archives(pair, tier, until_ns=until_ns)
+            if 0 < archive.live_raw_bytes < below_bytes
+            and archive.id not in marked
+            and (after_ns is None or archive.newest_write_ns > after_ns)
+        )
+
     def repeated_paths(self, archive_ids: Sequence[int]) -> frozenset[int]:
         seen: set[tuple[int, bytes]] = set()
         repeated = set()

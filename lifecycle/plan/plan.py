@@ -133,7 +133,8 @@ class PlanTally:
 
     def _key(self, batch: PlannedBatch) -> _Key:
         why, rule = render_reason(batch.reason), batch.reason.rule
-        if batch.kind is ActionKind.MERGE and batch.tier_to is not None and not batch.is_ahead:
+        is_compaction = batch.tier_from is batch.tier_to
+        if batch.kind is ActionKind.MERGE and batch.tier_to is not None and not batch.is_ahead and not is_compaction:
             merge = self._policy.tiers[batch.tier_to].merge
             why, rule = f"under {format_size_limit(merge.below_bytes)}", merge.at
         return _Key(batch.kind.value, batch.class_name, batch.tier_from, batch.tier_to, why, rule, batch.relief)

@@ -9,6 +9,7 @@ Order of what comes out, and why
 3. marks: rows only
 4. extractions: what was stored without its errors being kept; the next run marks it
 5. moves: hot to warm, hot to cold, warm to cold; within them by team, class and day, oldest first
+   after them, in the last tier, tiny archives of neighbouring days that become one
 6. rewrites: held members leave archives whose others may go; they need room, which moves may have given
 7. copies: stored early, the original stays (``copy_after``)
 8. what was kept and why, summed up
@@ -27,6 +28,7 @@ from typing import Final
 from lifecycle.model import ActionKind, Kept, PlannedBatch, Reason, ReasonCode, TierName, Usage
 from lifecycle.plan.batches import ArchiveKey, BatchMaker, PlaceKey, reader_set
 from lifecycle.plan.bins import MAX_MEMBERS, Bins
+from lifecycle.plan.compaction import iter_compactions
 from lifecycle.plan.decide import (
     copy_blocker,
     is_due_to_move,
@@ -122,6 +124,9 @@ class _Planner:
             yield from iter_extractions(self._source, self._policy, self._now_ns, self._known, self._book, self._full)
         if ActionKind.TRANSITION in self._wanted or ActionKind.MERGE in self._wanted:
             yield from self._moves()
+        if ActionKind.MERGE in self._wanted:
+            for pair, figures in self._known:
+                yield from iter_compactions(self._source, self._policy, self._now_ns, self._make, pair, figures)
         if ActionKind.REWRITE in self._wanted and (self._saw_keeping or ActionKind.PURGE not in self._wanted):
             yield from iter_rewrites(
                 self._source, self._now_ns, self._make, self._may_go, self._moves_on, self._keeps, self._full

@@ -42,6 +42,7 @@ TEXTS: Final[Mapping[ReasonCode, str]] = {
     ReasonCode.MISSING: "its original was not there in the last scan",
     ReasonCode.QUARANTINED: "its archive is damaged and in quarantine",
     ReasonCode.HELD: "held",
+    ReasonCode.SMALL_ARCHIVES: "tiny archives of {current} of last write share one",
     ReasonCode.BESIDE_HELD: "over its retention, kept beside a held one: less than half of its archive would go",
     ReasonCode.HELD_MEMBERS: "held members leave it, the rest goes after another grace of {required}",
     ReasonCode.UNLOOKED_MEMBERS: "members whose errors cannot be read leave it, the rest goes after {required} more",

@@ -9,9 +9,11 @@ is made from a row in a tenth of the time. They never leave planning: what leave
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from lifecycle.model import RuleRef, TierName, Usage
+
+SMALL_BYTES: Final = 16 * 2**20  # archives below it have an index of their own
 
 
 class TeamClass(NamedTuple):
@@ -115,6 +117,12 @@ class DueSource(Protocol):
 
     def iter_archives(self, pair: TeamClass, tier: TierName, *, until_ns: int) -> Iterator[DueArchive]:
         """Live archives of a tier whose newest live member was written by ``until_ns``. By that time, then id."""
+
+    def iter_small(
+        self, pair: TeamClass, tier: TierName, *, after_ns: int | None, until_ns: int, below_bytes: int
+    ) -> Iterator[DueArchive]:
+        """Live archives of a tier with something, and fewer than ``below_bytes`` (SMALL_BYTES at the most), in live
+        members, none of them marked; the newest written after ``after_ns``, by ``until_ns``. By that time, then id."""
 
     def repeated_paths(self, archive_ids: Sequence[int]) -> frozenset[int]:
         """Those archives (never the first one) that hold a path which an earlier one of the list holds as well."""

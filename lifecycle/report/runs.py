@@ -191,6 +191,10 @@ def _phase_words(phase: PhaseReport) -> Iterator[str]:
 
 def _done_words(phase: PhaseReport, done: str) -> str:
     match phase.action:
+        case ActionKind.MERGE if phase.tier_from is phase.tier_to:
+            into = f" in {count_of(phase.archives, 'archive')}" if phase.archives else ""
+            tiny = f"out of tiny archives into one, {format_size(phase.freed_bytes)} freed"
+            return f"{done} in {phase.tier_from} {tiny}{into}"
         case ActionKind.TRANSITION | ActionKind.MERGE:
             share = f" ({format_share(phase.stored_bytes / phase.logical_bytes)})" if phase.logical_bytes else ""
             sizes = f"{format_size(phase.logical_bytes)} → {format_size(phase.stored_bytes)}{share}"

@@ -28,6 +28,10 @@ def upgrade() -> None:
         "uq_segments_companion", ["companion_of"], "companion_of IS NOT NULL AND tier IS NOT NULL", unique=True
     )
 
+    small = sa.text("live_raw_bytes > 0 AND live_raw_bytes < 16777216")
+    columns = ["tier", "team_id", "class_id", "newest_write_ns"]
+    op.create_index("ix_archives_small", "archives", columns, sqlite_where=small, postgresql_where=small)
+
     with op.batch_alter_table("holds") as holds:
         holds.add_column(sa.Column("place_id", _id(), nullable=True))
         holds.add_column(sa.Column("directory", sa.LargeBinary(), nullable=True))

@@ -183,6 +183,11 @@ def _answers(source: DueSource) -> dict[str, Any]:
             f"{pair} copied, all": list(source.iter_copied(pair, after_ns=None, until_ns=NOON_NS)),
             f"{pair} members": _members(source, pair),
             f"{pair} archives": list(source.iter_archives(pair, TierName.WARM, until_ns=ago_ns("7d"))),
+            f"{pair} small": list(
+                source.iter_small(
+                    pair, TierName.WARM, after_ns=ago_ns("40d"), until_ns=ago_ns("2d"), below_bytes=3 * 2**20
+                )
+            ),
             f"{pair} expiring": list(_expiring(source, pair, None, originals=False)),
             f"{pair} expiring, originals": list(_expiring(source, pair, None, originals=True)),
             f"{pair} expiring by job": list(_expiring(source, pair, ago_ns("30d"), originals=False)),
@@ -314,7 +319,8 @@ def test_every_read_of_segments_goes_through_an_index(catalog: Catalog) -> None:
     [
         ("s.original = 'settled' AND s.archive_id IS NULL", "ix_segments_due"),
         ("s.tier IS NOT NULL AND s.last_write_ns IS NOT NULL", "ix_segments_live_age"),
-        ("a.state = 'live'", "ix_archives_due"),
+        ("a.state = 'live' AND a.tier = ?", "ix_archives_due"),
+        ("a.live_raw_bytes > 0 AND", "ix_archives_small"),
         ("s.original = 'settled' AND s.archive_id IS NOT NULL AND s.stay_until_ns IS NULL", "ix_segments_copied"),
     ],
 )

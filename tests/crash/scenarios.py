@@ -16,7 +16,7 @@ from lifecycle import holding
 from lifecycle.model import Selector
 from lifecycle.report.figures import RunReport
 from tests.builders import a_class, a_quota
-from tests.crash.world import LARGE, FaultyWorld, World
+from tests.crash.world import BELOW, LARGE, FaultyWorld, World
 
 Readable = Counter[tuple[str, str]]
 
@@ -152,6 +152,14 @@ def _stored_and_marked(world: World) -> None:
     world.run("40d")
 
 
+def _two_archives_in_cold(world: World) -> None:
+    """Stored one by one, as by two runs of one day, and cold each by itself."""
+    world.below = "1B"
+    _two_archives_of_a_day(world)
+    world.run("8d")
+    world.below = BELOW
+
+
 def _marked_but_for_one(world: World) -> None:
     """All of one archive is marked, then somebody holds a member that is less than half of it."""
     _stored_and_marked(world)
@@ -196,6 +204,9 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
     "marks": Scenario(make=_with_a_young_one, prepare=_all_cold, after="40d", kept=_all, does="mark"),
     "purge of archives": Scenario(
         make=_with_a_young_one, prepare=_stored_and_marked, after="44d", kept=_nothing, does="purge"
+    ),
+    "tiny archives into one": Scenario(
+        make=_with_a_late_one, prepare=_two_archives_in_cold, after="14d", kept=_all, does="merge"
     ),
     "rewrite beside a held member": Scenario(
         make=_one_archive, prepare=_marked_but_for_one, after="44d", kept=_all, does="rewrite"
