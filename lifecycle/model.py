@@ -147,6 +147,7 @@ class ReasonCode(StrEnum):
     MISSING = "missing"
     QUARANTINED = "quarantined"
     HARD_LINKED = "hard_linked"
+    ROTATED_OUT = "rotated_out"  # beyond the newest of its rotation set
     SMALL_ARCHIVES = "small_archives"
     BESIDE_HELD = "beside_held"  # its archive is kept for a held member, and too little of it would go
     HELD_MEMBERS = "held_members"

@@ -8,6 +8,7 @@ Which index (a test looks at the query plans)
 - archives to move      ix_archives_due        tier, team, class, newest write; only live ones
 - archives to look into ix_segments_unextracted  team, class, archive; only what is stored and was not looked through
 - tiny archives       ix_archives_small      tier, team, class, newest write; only live ones below SMALL_BYTES
+- rotation sets       ix_segments_rotated    team, class, folder, base; only settled ones that were never stored
 - copies made early     ix_segments_copied     team, class, last write; only originals beside a stored copy
 - ends of retention     ix_segments_live_age   team, class, last write; only unmarked ones with a tier
 - the same from jobs    ix_segments_live_job   of jobs found by ix_jobs_last_write_ns
@@ -101,6 +102,26 @@ class CatalogDue:
         values = (tier.value, *self._ids(pair), below_bytes)
         rows = self._pages(sql, values, "a.newest_write_ns", "a.id", 11, after_ns, until_ns)
         return map(self._archive, rows)
+
+    def iter_rotated_out(self, pair: TeamClass, *, keep: int, after_ns: int) -> Iterator[Candidate]:
+        rotated = "s.original = 'settled' AND s.archive_id IS NULL AND s.marked = 0 AND s.rotation_base IS NOT NULL"
+        full = (
+            f"SELECT s.directory_id, s.rotation_base FROM segments s WHERE {rotated} AND s.team_id = ?"
+            " AND s.class_id = ? GROUP BY s.directory_id, s.rotation_base HAVING count(*) > ?"
+            " ORDER BY s.directory_id, s.rotation_base"
+        )
+        out = (
+            f"SELECT s.id FROM segments s WHERE {rotated} AND s.team_id = ? AND s.class_id = ? AND s.directory_id = ?"
+            " AND s.rotation_base = ? AND s.last_write_ns IS NOT NULL ORDER BY s.last_write_ns DESC, s.id DESC"
+        )
+        ids = array("q")
+        for directory_id, base in self._fetch(full, (*self._ids(pair), keep)):
+            rows = self._fetch(out, (*self._ids(pair), directory_id, base))
+            ids.extend(row[0] for row in rows[keep:])
+        wanted = f"{_BY_SEGMENT} WHERE s.id IN ({{values}}) AND s.last_write_ns > ?"
+        with self._catalog.read() as conn:
+            found = list(map(self._candidate, select_in(conn, wanted, ids, after=(after_ns,))))
+        return iter(sorted(found, key=lambda candidate: (candidate.last_write_ns or 0, candidate.id)))
 
     def repeated_paths(self, archive_ids: Sequence[int]) -> frozenset[int]:
         if not self._any_repeated(archive_ids):

@@ -189,6 +189,7 @@ _live = text("marked = 0 AND tier IS NOT NULL")
 _opening = text("original = 'open'")
 _marked = text("marked = 1")
 _stored = text("archive_id IS NOT NULL")
+_rotated = text("original = 'settled' AND archive_id IS NULL AND rotation_base IS NOT NULL")
 _missing = text("original = 'missing'")
 _staying = text("stay_until_ns IS NOT NULL")
 _waiting = text("claimed_class_id IS NOT NULL")
@@ -227,6 +228,15 @@ Index(
     segments.c.last_write_ns,
     sqlite_where=_live,
     postgresql_where=_live,
+)
+Index(
+    "ix_segments_rotated",
+    segments.c.team_id,
+    segments.c.class_id,
+    segments.c.directory_id,
+    segments.c.rotation_base,
+    sqlite_where=_rotated,
+    postgresql_where=_rotated,
 )
 Index("ix_segments_live_job", segments.c.job_id, segments.c.class_id, sqlite_where=_live, postgresql_where=_live)
 Index("ix_segments_marked_job", segments.c.job_id, sqlite_where=_marked, postgresql_where=_marked)  # it wrote again

@@ -12,7 +12,7 @@ lived half of its retention is left as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -44,11 +44,18 @@ def last_tier(figures: Figures) -> tuple[TierName, int] | None:
 
 
 def iter_compactions(
-    source: DueSource, policy: Policy, now_ns: int, make: BatchMaker, pair: TeamClass, figures: Figures
+    source: DueSource,
+    policy: Policy,
+    now_ns: int,
+    make: BatchMaker,
+    pair: TeamClass,
+    figures: Figures,
+    full: Collection[TierName] = (),
 ) -> Iterator[PlannedBatch]:
-    """Of one team and class. What was put together is not looked at again: alone in its days there is nothing to do."""
+    """Of one team and class; in a full tier none: the new archive needs room first. What was put together is not
+    looked at again: alone in its days there is nothing to do."""
     found = last_tier(figures)
-    if found is None or found[0] not in policy.tiers:
+    if found is None or found[0] not in policy.tiers or found[0] in full:
         return
     tier, limit_ns = found
     target = policy.tiers[tier]

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from lifecycle.model import ArchiveState, Original, TierName, Usage
 from lifecycle.plan.source import ArchiveMarks, Candidate, DueArchive, TeamClass, Unextracted
+from lifecycle.policy.rotation import rotation_bases
 from lifecycle.units import day_of_ns
 
 T = TypeVar("T")
@@ -65,6 +66,14 @@ class MemoryDue:
             and archive.id not in marked
             and (after_ns is None or archive.newest_write_ns > after_ns)
         )
+
+    def iter_rotated_out(self, pair: TeamClass, *, keep: int, after_ns: int) -> Iterator[Candidate]:
+        sets: dict[tuple[int, bytes, bytes], list[Candidate]] = {}
+        for c in self.iter_settled(pair, after_ns=None, until_ns=2**63 - 1):
+            if bases := rotation_bases(c.name):
+                sets.setdefault((c.place_id, c.directory, bases[0]), []).append(c)
+        found = [c for each in sets.values() for c in each[: max(0, len(each) - keep)]]
+        return iter(sorted((c for c in found if (c.last_write_ns or 0) > after_ns), key=_by_write))
 
     def repeated_paths(self, archive_ids: Sequence[int]) -> frozenset[int]:
         seen: set[tuple[int, bytes]] = set()

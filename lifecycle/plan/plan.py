@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from lifecycle.model import ActionKind, Kept, PlannedBatch, RuleRef, TierName
+from lifecycle.model import ActionKind, Kept, PlannedBatch, ReasonCode, RuleRef, TierName
 from lifecycle.plan.reasons import render_reason
 from lifecycle.policy.rules import Policy
 from lifecycle.units import day_of_ns, format_count, format_day, format_size_limit, to_ns
@@ -133,8 +133,8 @@ class PlanTally:
 
     def _key(self, batch: PlannedBatch) -> _Key:
         why, rule = render_reason(batch.reason), batch.reason.rule
-        is_compaction = batch.tier_from is batch.tier_to
-        if batch.kind is ActionKind.MERGE and batch.tier_to is not None and not batch.is_ahead and not is_compaction:
+        is_by_age = batch.reason.code is ReasonCode.AGED
+        if batch.kind is ActionKind.MERGE and batch.tier_to is not None and is_by_age:
             merge = self._policy.tiers[batch.tier_to].merge
             why, rule = f"under {format_size_limit(merge.below_bytes)}", merge.at
         return _Key(batch.kind.value, batch.class_name, batch.tier_from, batch.tier_to, why, rule, batch.relief)

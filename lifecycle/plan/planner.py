@@ -9,7 +9,7 @@ Order of what comes out, and why
 3. marks: rows only
 4. extractions: what was stored without its errors being kept; the next run marks it
 5. moves: hot to warm, hot to cold, warm to cold; within them by team, class and day, oldest first
-   after them, in the last tier, tiny archives of neighbouring days that become one
+   after them what is beyond the newest of its rotation set, and tiny archives that become one in the last tier
 6. rewrites: held members leave archives whose others may go; they need room, which moves may have given
 7. copies: stored early, the original stays (``copy_after``)
 8. what was kept and why, summed up
@@ -46,6 +46,7 @@ from lifecycle.plan.extraction import iter_extractions
 from lifecycle.plan.figures import FigureBook, Figures
 from lifecycle.plan.kept import KeptCounter
 from lifecycle.plan.rewriting import is_worth_it, iter_rewrites
+from lifecycle.plan.rotations import iter_surplus_moves
 from lifecycle.plan.source import ArchiveMarks, Candidate, CopyRule, DueArchive, DueSource, TeamClass
 from lifecycle.policy.rules import Policy, TierRule
 from lifecycle.units import day_of_ns, duration_ns, format_limit, to_ns
@@ -102,6 +103,7 @@ class _Planner:
         self._copies = copies
         self._book = FigureBook(policy)
         self._grace_ns = duration_ns(policy.grace)
+        self._surplus: set[int] = set()  # beyond the newest of their rotation sets
         self._make = BatchMaker(policy, now_ns)
         self._saw_keeping = False  # members that keep an archive beside some that may go
         self._kept = KeptCounter(policy, now_ns)
@@ -124,9 +126,13 @@ class _Planner:
             yield from iter_extractions(self._source, self._policy, self._now_ns, self._known, self._book, self._full)
         if ActionKind.TRANSITION in self._wanted or ActionKind.MERGE in self._wanted:
             yield from self._moves()
+        if ActionKind.TRANSITION in self._wanted or ActionKind.MERGE in self._wanted:
+            yield from self._moves_of_rotations()
         if ActionKind.MERGE in self._wanted:
             for pair, figures in self._known:
-                yield from iter_compactions(self._source, self._policy, self._now_ns, self._make, pair, figures)
+                yield from iter_compactions(
+                    self._source, self._policy, self._now_ns, self._make, pair, figures, self._full
+                )
         if ActionKind.REWRITE in self._wanted and (self._saw_keeping or ActionKind.PURGE not in self._wanted):
             yield from iter_rewrites(
                 self._source, self._now_ns, self._make, self._may_go, self._moves_on, self._keeps, self._full
@@ -358,6 +364,15 @@ class _Planner:
         """By the limit of ``tier``, into ``to``: the same, unless that one is full."""
         return replace(self._make.move_originals(pair, figures, tier, key, candidates), tier_to=to)
 
+    def _moves_of_rotations(self) -> Iterator[PlannedBatch]:
+        """What is beyond the newest of its rotation set; not copied early as well."""
+        for pair, figures in self._known:
+            for batch in iter_surplus_moves(
+                self._source, self._policy, self._now_ns, self._make, pair, figures, self._full, archive_key
+            ):
+                self._surplus.update(member.segment_id for member in batch.members)
+                yield batch
+
     def _early_copies(self) -> Iterator[PlannedBatch]:
         """What is settled and too young to move gets a stored copy where its source asks for it."""
         soonest_ns = min(rule.after_ns for rule in self._copies.values())
@@ -372,7 +387,7 @@ class _Planner:
                 rule = self._copies.get(candidate.place_id)
                 if rule is None or (candidate.last_write_ns or 0) > self._now_ns - rule.after_ns:
                     continue
-                if move_blocker(candidate, self._now_ns) is not None:
+                if move_blocker(candidate, self._now_ns) is not None or candidate.id in self._surplus:
                     continue
                 key = archive_key(candidate, target)
                 if candidate.size_bytes >= target.merge.below_bytes:

@@ -42,6 +42,7 @@ TEXTS: Final[Mapping[ReasonCode, str]] = {
     ReasonCode.MISSING: "its original was not there in the last scan",
     ReasonCode.QUARANTINED: "its archive is damaged and in quarantine",
     ReasonCode.HELD: "held",
+    ReasonCode.ROTATED_OUT: "beyond the newest {required} of its rotation set",
     ReasonCode.SMALL_ARCHIVES: "tiny archives of {current} of last write share one",
     ReasonCode.BESIDE_HELD: "over its retention, kept beside a held one: less than half of its archive would go",
     ReasonCode.HELD_MEMBERS: "held members leave it, the rest goes after another grace of {required}",
@@ -100,6 +101,8 @@ def _rule_of(
         return None, format_limit(FIRST_SIGHT)
     if figures is None:
         return None, ""
+    if code is ReasonCode.ROTATED_OUT:
+        return figures.at("keep_last"), str(figures.rule.keep_last)
     if code in _BY_RETENTION:
         return figures.at("expire_after"), _limit(figures.rule.expire_after)
     if code is ReasonCode.NOT_EXTRACTED:

@@ -75,6 +75,7 @@ def iter_plan(
     wanted = EVERY_ACTION if only is None else frozenset(only)
     ledger = Ledger(policy, pressure)
     kept: list[Kept] = []
+    out_of_turn, rewritten = set[int](), set[int]()  # what moves for another reason than its age
     full = full_tiers(pressure.file_systems, policy)
     due = iter_batches(
         source, policy, now, only=only, unclassified=unclassified, braked=braked, full=full, copies=copies
@@ -84,8 +85,12 @@ def iter_plan(
             kept.append(item)
             continue
         ledger.count(item)
+        if item.kind.moves and item.reason.code is not ReasonCode.AGED:
+            out_of_turn.update(member.segment_id for member in item.members)
+            rewritten.update(item.archive_ids)
         yield item
     relief = _Relief(source, policy, to_ns(now), wanted, frozenset(unclassified), frozenset(braked), ledger)
+    relief.leave_alone(out_of_turn, rewritten)
     yield from relief.run()
     after(ledger.pressure())
     yield from kept
@@ -220,6 +225,11 @@ class _Relief:
     _pairs: list[TeamClass] = field(init=False)
     _taken: set[int] = field(default_factory=set)  # archives that leave already
     _gone: set[int] = field(default_factory=set)  # segments that leave already, for an earlier need
+
+    def leave_alone(self, segments: Iterable[int], archives: Iterable[int]) -> None:
+        """These leave their place by the plan of what is due."""
+        self._gone.update(segments)
+        self._taken.update(archives)
 
     def run(self) -> Iterator[PlannedBatch]:
         if not self.ledger.before.file_systems and not self.ledger.before.usage:

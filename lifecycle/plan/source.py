@@ -124,6 +124,10 @@ class DueSource(Protocol):
         """Live archives of a tier with something, and fewer than ``below_bytes`` (SMALL_BYTES at the most), in live
         members, none of them marked; the newest written after ``after_ns``, by ``until_ns``. By that time, then id."""
 
+    def iter_rotated_out(self, pair: TeamClass, *, keep: int, after_ns: int) -> Iterator[Candidate]:
+        """Rotated, settled, unmarked, never stored, last written after ``after_ns``, and beyond the newest ``keep`` of
+        these in their set, a base name in a folder (ties by id: the higher is newer). By last write, then id."""
+
     def repeated_paths(self, archive_ids: Sequence[int]) -> frozenset[int]:
         """Those archives (never the first one) that hold a path which an earlier one of the list holds as well."""
 

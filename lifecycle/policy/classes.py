@@ -23,7 +23,7 @@ from lifecycle.units import format_limit
 
 LIMITS: Final = ("warm_after", "cold_after", "expire_after")
 UNDER_PRESSURE: Final = ("evict", "expire_early")  # figures that count only where a disk or a quota is full
-KEEPING: Final = ("keep_errors_as",)  # what is kept of a log that goes
+KEEPING: Final = ("keep_errors_as", "keep_last")  # what is kept of a log that goes, and of a rotation set in hot
 MAX_PATTERNS: Final = 1_000  # of all classes together
 
 
@@ -113,6 +113,7 @@ def with_figures(base: ClassRule | None, name: str, keys: Figures, document: Doc
         evict=keys.evict if "evict" in given else base.evict,
         expire_early=keys.expire_early.keep_at_least if keys.expire_early is not None else base.expire_early,
         keep_errors_as=keys.keep_errors_as if "keep_errors_as" in given else base.keep_errors_as,
+        keep_last=keys.keep_last if "keep_last" in given else base.keep_last,
         at=at,
     )
 

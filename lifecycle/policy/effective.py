@@ -152,6 +152,7 @@ def figures_of(rule: ClassRule) -> Mapping[str, str]:
     shown = {figure: NEVER if value is None else format_limit(value) for figure, value in limits.items()}
     shown |= {"expire_from": rule.expire_from.value, "evict": "true" if rule.evict else "false"}
     shown |= {"keep_errors_as": rule.keep_errors_as or NONE}
+    shown |= {"keep_last": str(rule.keep_last)} if rule.keep_last is not None else {}
     return shown | ({"expire_early": format_limit(rule.expire_early)} if rule.expire_early is not None else {})
 
 

@@ -37,6 +37,7 @@ class ClassRule:
     at: Mapping[str, RuleRef]  # "name", "warm_after", "cold_after", "expire_after", "expire_from", ...
     evict: bool = True  # under pressure the original of a stored copy may go before its time
     expire_early: timedelta | None = None  # under pressure the only copy may go from this age on; None: never
+    keep_last: int | None = None  # rotated files of a set that stay in hot; None: all
     keep_errors_as: str | None = None  # the class of the companion that holds its error lines; None: not kept
 
     def after(self, tier: TierName) -> timedelta | None:

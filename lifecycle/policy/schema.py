@@ -152,6 +152,14 @@ def _errors_class(text: str) -> str | None:
     return text
 
 
+def _count(text: str) -> int | None:
+    if text == NONE:
+        return None
+    if not re.fullmatch(r"\d{1,6}", text) or int(text) < 1:
+        raise Wrong(f"{text!r} is no number of files", "write 10, or none")
+    return int(text)
+
+
 def _flag(text: str) -> bool:
     if text not in ("true", "false"):
         raise Wrong(f"{text!r} is neither true nor false", "write true or false")
@@ -304,6 +312,13 @@ Instant = Annotated[
 ]
 
 
+Count = Annotated[
+    int | None,
+    BeforeValidator(_parsed(_count, "write 10, or none")),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"const": "none"}]}),
+]
+
+
 class Keys(BaseModel):
     """A mapping of a policy file: exactly these keys."""
 
@@ -401,6 +416,9 @@ class Figures(Keys):
     keep_errors_as: ErrorsClass = Field(
         default=None,
         description="the class that its error lines are kept as when it goes; training and eval: error; none: not kept",
+    )
+    keep_last: Count | None = Field(
+        default=None, description="of each rotation set at most so many rotated files stay in hot; none: all of them"
     )
     evict: Flag = Field(default=True, description="under pressure an original goes as soon as it has a stored copy")
     expire_early: ExpireEarlyKeys | None = Field(

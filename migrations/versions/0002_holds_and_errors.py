@@ -28,6 +28,11 @@ def upgrade() -> None:
         "uq_segments_companion", ["companion_of"], "companion_of IS NOT NULL AND tier IS NOT NULL", unique=True
     )
 
+    _create_partial_index(
+        "ix_segments_rotated",
+        ["team_id", "class_id", "directory_id", "rotation_base"],
+        "original = 'settled' AND archive_id IS NULL AND rotation_base IS NOT NULL",
+    )
     small = sa.text("live_raw_bytes > 0 AND live_raw_bytes < 16777216")
     columns = ["tier", "team_id", "class_id", "newest_write_ns"]
     op.create_index("ix_archives_small", "archives", columns, sqlite_where=small, postgresql_where=small)
