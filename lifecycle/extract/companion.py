@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from lifecycle.errors import Damaged
+from lifecycle.errors import Damaged, UsageError
 from lifecycle.extract.blocks import Block, Found, SourceFacts
 from lifecycle.names import parse_name, show_name
 from lifecycle.units import NS, from_ns
@@ -89,7 +89,7 @@ def parse(text: bytes) -> tuple[Found, SourceFacts]:
             cut_blocks=int(cut_blocks),
             cut_bytes=int(cut_bytes),
         )
-    except (ValueError, KeyError, IndexError) as error:
+    except (ValueError, KeyError, IndexError, UsageError) as error:
         raise Damaged(f"this is no companion of errors: {error}") from None
     return found, source
 

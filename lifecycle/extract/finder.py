@@ -9,31 +9,39 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Final
+from typing import Final, NamedTuple
 
 from lifecycle.extract.blocks import Found, Level, Limits
 from lifecycle.extract.keeping import Keeper
+from lifecycle.extract.kinds import FOLLOWS
 from lifecycle.extract.levels import SIEVE, judge
-from lifecycle.extract.lines import Line, read_line
+from lifecycle.extract.lines import HEAD_BYTES, Line, read_line
 from lifecycle.extract.records import Fate, RawLine, Record
 
 _SCAN_BYTES: Final = 256 * 2**10  # chunks are gathered to this much
 _PIECE_BYTES: Final = 4 * 2**20  # and larger ones cut to this
 _WRITERS: Final = 1024  # with an unfinished record or a line that was cut
 _SWEEP_LINES: Final = 64
-_CONTEXT_LINES: Final = 50  # that are looked at for those of the same writer
+_CONTEXT_LINES: Final = 24  # that are looked at for those of the same writer
 _LINE: Final = re.compile(rb"[^\r\n]*(?:\r\n|\n|\r)")
 _NEWLINE: Final = 10
+
+
+class _Before(NamedTuple):
+    """A writer's lines of context and the offset where they, or else the line behind them, begin."""
+
+    offset: int
+    lines: list[RawLine]
 
 
 class _Torn:
     """The pieces so far of a line that a container runtime cut."""
 
-    __slots__ = ("cut_bytes", "last_seen", "line", "lines", "offset", "size_bytes", "texts")
+    __slots__ = ("before", "cut_bytes", "last_seen", "line", "lines", "size_bytes", "texts")
 
-    def __init__(self, offset: int, line: Line) -> None:
-        self.offset = offset
+    def __init__(self, line: Line, before: _Before) -> None:
         self.line = line
+        self.before = before
         self.lines: list[tuple[int, bytes]] = []
         self.texts: list[bytes] = []
         self.size_bytes = self.cut_bytes = self.last_seen = 0
@@ -64,6 +72,7 @@ class ErrorFinder:
         self._open: dict[bytes, Record] = {}
         self._torn: dict[bytes, _Torn] = {}
         self._ends: dict[bytes, int] = {}  # where a writer's last record ended: context begins after it
+        self._latest = b""  # whose record was opened last
         self._seen = 0  # lines taken apart
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0
@@ -180,13 +189,12 @@ class ErrorFinder:
         if self._seen % _SWEEP_LINES == 0:
             self._sweep()
         line = read_line(raw)
-        offset = self._base + self._at
         torn = self._torn.get(line.writer)
         if torn is None and not line.is_partial:
-            self._take_whole(offset, [(self._number, raw)], line, raw, self._base + end)
+            self._take_whole([(self._number, raw)], line, raw, self._base + end)
             return
         if torn is None:
-            torn = self._torn[line.writer] = _Torn(offset, line)
+            torn = self._torn[line.writer] = _Torn(line, self._before(line.writer))
         torn.last_seen = self._seen
         torn.add(self._number, raw, line.text, self._limits.line_bytes)
         if not line.is_partial or len(self._torn) > _WRITERS:
@@ -195,35 +203,42 @@ class ErrorFinder:
     def _end_torn(self, writer: bytes, end: int | None = None) -> None:
         torn = self._torn.pop(writer)
         line = torn.line._replace(text=b"".join(torn.texts), is_partial=False)
-        self._take_whole(torn.offset, torn.lines, line, line.text, end or torn.offset + torn.size_bytes)
+        self._take_whole(torn.lines, line, line.text, end or self._base + self._at, torn.before)
         if torn.cut_bytes and (record := self._open.get(writer)) is not None:
             record.cut_bytes += torn.cut_bytes
 
-    def _take_whole(self, offset: int, lines: list[tuple[int, bytes]], line: Line, sieved: bytes, end: int) -> None:
+    def _take_whole(
+        self, lines: list[tuple[int, bytes]], line: Line, sieved: bytes, end: int, before: _Before | None = None
+    ) -> None:
         verdict = judge(line) if SIEVE.search(b"\n" + sieved) is not None else None
-        record = self._open.get(line.writer)
+        writer = line.writer
+        if writer not in self._open and self._latest.startswith(writer) and FOLLOWS.match(line.text, 0, HEAD_BYTES):
+            writer = self._latest  # only the first line of what C++ throws has the rank in front
+        record = self._open.get(writer)
         if record is not None:
             record.last_seen = self._seen
             if record.offer(lines, line, verdict) is Fate.TAKEN:
-                self._ends[line.writer] = end
+                self._ends[writer] = self._ends[line.writer] = end
                 return
-            self._close(line.writer)
+            self._close(writer)
         if verdict is None:
             return
-        record = Record(line.writer, *self._context(line.writer, offset, lines[0][0]), self._limits)
+        record = Record(line.writer, *(before or self._before(line.writer)), self._limits)
         record.begin(lines, line, verdict)
         record.last_seen = self._seen
         if len(self._open) >= _WRITERS:
             self._close(next(iter(self._open)))
         self._open[line.writer] = record
         self._ends[line.writer] = end
+        self._latest = line.writer
 
-    def _context(self, writer: bytes, offset: int, number: int) -> tuple[int, list[RawLine]]:
-        """The writer's lines before an offset, as far as they are near and in no record, and where they start."""
-        text, at = self._text, offset - self._base
-        low = max(1, at - self._window_bytes, self._ends.get(writer, 0) - self._base)
+    def _before(self, writer: bytes) -> _Before:
+        """The writer's lines before the one at ``_at``, as far as they are near and in no record."""
+        text, number, start = self._text, self._number, self._at
+        low = max(1, start - self._window_bytes, self._ends.get(writer, 0) - self._base)
+        offset = self._base + start
         found: list[RawLine] = []
-        start = at
+        mark = writer.rstrip()[-4:]  # a line without it need not be taken apart
         for _ in range(_CONTEXT_LINES):
             if start <= low or len(found) == self._limits.before:
                 break
@@ -233,10 +248,10 @@ class ErrorFinder:
                 break
             number -= text[stop - 1] == _NEWLINE
             raw = text[start:stop]
-            if read_line(raw).writer == writer:
+            if mark in raw and read_line(raw).writer == writer:
                 found.append(RawLine(number, raw, True))
                 offset = self._base + start
-        return offset, found[::-1]
+        return _Before(offset, found[::-1])
 
     def _close(self, writer: bytes) -> None:
         record = self._open.pop(writer)

@@ -9,12 +9,11 @@ import json
 import re
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, Final, Literal, NamedTuple
-
-import re2
+from typing import Final, Literal, NamedTuple
 
 from lifecycle.extract.blocks import Level
 from lifecycle.extract.kinds import (
+    ALWAYS,
     BEGINNINGS,
     ERROR_PHRASES,
     FATAL_PHRASES,
@@ -22,6 +21,7 @@ from lifecycle.extract.kinds import (
     FROM_A_SHELL,
     QUOTED,
     TRACE_HEAD,
+    linear,
 )
 from lifecycle.extract.lines import HEAD_BYTES, Line
 
@@ -44,23 +44,16 @@ _FATAL_LETTERS: Final = frozenset({b"F", b"C"})
 # One pass of a linear-time automaton, the same speed whatever stands here; a hit is only a reason to look at its line.
 
 
-def _make_sieve() -> Any:
-    options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1
-    options.max_mem = 64 * 2**20
-    return re2.compile(_SIEVE, options)
-
-
-_SIEVE: Final = (
+SIEVE: Final = linear(
     rb"ERROR|CRITICAL|FATAL|SEVERE|EMERG|PANIC|\b(?:ERR|CRIT|ALERT)\b|mERR|"
     rb"Traceback \(most|[A-Z]\w*(?:Error|Exception|Group)(?:\([\w.]+\))?(?:[:\r\n\"]|\\n)|"
-    rb"KeyboardInterrupt|SystemExit:|"
+    rb"KeyboardInterrupt|SystemExit:|\.(?:exc|errors?|exceptions?)\.[A-Z]|"
     rb"[\r\n:\] mE\"/]\s?(?:[Ee]rror|[Ff]atal|[Cc]ritical)(?: [A-Z]+\d+)?(?:\[\w+\])?:|"
-    rb"[\[<|(](?:[Ee]rror|[Ff]atal|[Cc]rit|[Cc]ritical|emerg|alert|panic)[\]>|):]|"
+    rb"[\[<|(:](?:[Ee]rror|[Ff]atal|[Cc]rit|[Cc]ritical|emerg|alert|panic)[\]>|):]|"
     rb"(?:[Ll]evel|[Ll]vl|[Ss]everity|levelname)\\?[\"']?[:=] ?\\?[\"']?"
     rb"(?:[Ee]rr|ERR|[Ff]atal|FATAL|[Cc]rit|CRIT|[Pp]anic|PANIC|[Ee]merg|EMERG|[Aa]lert|ALERT|"
     rb"dpanic|DPANIC|eror|50\b|60\b)|"
-    rb"[\r\n\[\] :m\"][EF]\d{4,8} \d\d:|\[[EFC](?:\]| )|"
+    rb"[\r\n\[\] :m\"][EFC]\d{3,8} \d\d:|\[[EFC](?:\]| )|"
     rb"\d [EFC] (?:\d+ \d+\]|[\w./-]+\.(?:cc|cpp|cu|h|py)|tensorflow|xla)|"
     rb"\d: [EF] |\d +\d+ [EF] |"
     rb"NCCL WARN|Xid|Segmentation fault|[Bb]us error|[Kk]illed|Kill|Aborted|core dumped|Fatal Python|terminate called|"
@@ -68,15 +61,13 @@ _SIEVE: Final = (
     rb"signal|Signal|exitcode|segfault|panick?(?:ed|:)|DUE TO |out of memory|Out Of Memory|CUDA|_STATUS_|"
     rb"nccl[A-Z]\w+Error|"
     rb"Assertion|Check failed|exit code|exit status|MPI_|died|ncorrectable|fallen off|"
-    rb"Caused by|Exception (?:in|ignored|during)|[Uu]n(?:caught|handled)|Error (?:executing|in )|"
+    rb"Caused by|Exception (?:in|ignored|during|raised)|[Uu]n(?:caught|handled)|Error (?:executing|in )|"
     rb"command not found|No such file|Permission denied|syntax error|unbound variable|Illegal instruction|"
     rb"cannot execute|"
     rb"not found[\r\n\"\\]|"
-    rb"\"aborted\"|"
+    rb"\"aborted\"|npm (?:ERR|err)|"
     rb"std(?:out|err) P|(?:[^n]|[^\\]n)\",\"stream\":\"std"
 )  # fmt: skip
-
-SIEVE: Final = _make_sieve()
 
 # --- the level of a log record ---------------------------------------------------------------------------------------
 
@@ -84,12 +75,20 @@ _WORD: Final = re.compile(
     rb"""
     (?<![\w=/$.])(?P<severe>ERROR|ERR|CRITICAL|CRIT|FATAL|SEVERE|EMERG|EMERGENCY|ALERT|PANIC|DPANIC)(?![\w=])
     | (?<![\w=/$.])(?P<mild>TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|VERBOSE|SUCCESS|HINT)(?![\w=])
-    | [\[<|(]\s?(?P<boxed>[Ee]rror|[Ff]atal|[Cc]rit|[Cc]ritical|emerg|alert|panic|[EFC])\s?[\]>|):]
-    | [\[<|(]\s?(?P<mildboxed>trace|debug|info|notice|warn|warning|Debug|Info|Notice|Warn|Warning|[IWDV])\s?[\]>|):]
+    | [\[<|(]\s?(?:[a-z_]{1,32}:)?(?P<boxed>[Ee]rror|[Ff]atal|[Cc]rit|[Cc]ritical|emerg|alert|panic|[EFC])\s?[\]>|):]
+    | [\[<|(]\s?(?:[a-z_]{1,32}:)?
+      (?P<mildboxed>trace|debug|info|notice|warn|warning|Debug|Info|Notice|Warn|Warning|[IWDV])\s?[\]>|):]
     | (?:(?<=[\s:\]])|^)(?P<spoken>[Ee]rror|[Ff]atal|[Cc]ritical):(?=\s)
     | (?:(?<=[\s:\]])|^)(?P<mildspoken>[Dd]ebug|[Ii]nfo|[Nn]otice|[Ww]arn|[Ww]arning):(?=\s)
     """,
     re.VERBOSE,
+)
+# Whether it is worth to look for a level at all, which takes much longer.
+_ANY_WORD: Final = linear(
+    rb"\b(?:ERR|CRIT|FATAL|SEVERE|EMERG|ALERT|D?PANIC|TRACE|DEBUG|INFO|NOTICE|WARN|VERBOSE|SUCC|HINT)|"
+    rb"[\[<|(:] ?(?:[Ee]rror|[Ff]atal|[Cc]rit|emerg|alert|panic|trace|[Dd]ebug|[Ii]nfo|[Nn]otice|"
+    rb"[Ww]arn|[EFCIWDV] ?[\]>|):])|"
+    rb"(?:^|[\s:\]])(?:[Ee]rror|[Ff]atal|[Cc]ritical|[Dd]ebug|[Ii]nfo|[Nn]otice|[Ww]arn(?:ing)?):"
 )
 _LEVEL_BYTES: Final = 200  # a level stands within this
 _GROUPS: Final = re.compile(rb"\[[^\[\]]{0,160}\]|\([^()]{0,160}\)|<[^<>]{0,80}>")
@@ -107,7 +106,8 @@ _NO_MESSAGE: Final = re.compile(
     | [\]>|):\s]*$(?<!\])
     """
 )
-_GLOG: Final = re.compile(rb"\[?([EFIWD])\d{4,8} \d\d:\d\d:\d\d")
+_TIME: Final = re.compile(rb"\d\d:\d\d:\d\d")
+_GLOG: Final = re.compile(rb"\[?([EFCIWD])\d{3,8} \d\d:\d\d:\d\d")
 _TORCH: Final = re.compile(rb"\[([EFCIWDV]) (?:\d|[\w./-]+\.(?:cpp|cc|cu|h|hpp|py):\d+)")
 _RAY: Final = re.compile(rb"([EFCIWD]) \d+ \d+\]")
 _TENSORFLOW: Final = re.compile(rb"(?:: )?([EFIW]) (?:tensorflow/|external/|xla/|[\w./-]+\.(?:cc|cpp|cu|h):\d+)")
@@ -123,12 +123,19 @@ def judge(line: Line) -> Verdict | None:
         return _judge_json(entry)
     if head.startswith(b":::"):
         return _judge_mllog(text)
-    if b"NCCL WARN" in head:
-        return Verdict(Level.ERROR, Shape.PLAIN)
     levelled = _judge_level(head, line.is_stamped)
+    if levelled:
+        return levelled
+    if ALWAYS.search(head) and not QUOTED.search(head):
+        return Verdict(Level.ERROR, Shape.PLAIN)
     if levelled is not None:
-        return levelled or _judge_trace(text, head)
+        return _judge_trace(text, head)
     return _judge_trace(text, head) or _judge_plain(text, head)
+
+
+def is_timed(line: Line) -> bool:
+    """Whether a line begins as a record with its time does, before or behind its level."""
+    return line.is_stamped or _TIME.search(line.text, 0, 60) is not None
 
 
 def _judge_trace(text: bytes, head: bytes) -> Verdict | None:
@@ -159,17 +166,21 @@ def _judge_level(head: bytes, is_stamped: bool) -> Verdict | Literal[False] | No
         for letters in (_RAY, _TENSORFLOW, _LOGCAT):
             if match := letters.match(head):
                 return _of_letter(match[1])
-    if (match := _LOGFMT.search(head[:_LEVEL_BYTES])) and (
-        is_stamped or b"=" in head[: match.start() + 1] or not match.start()
+    if (
+        b"=" in head
+        and (match := _LOGFMT.search(head[:_LEVEL_BYTES]))
+        and (is_stamped or b"=" in head[: match.start() + 1] or not match.start())
     ):
         level = _of_name(match[1])
         return Verdict(level, Shape.LEVELLED) if level else False
+    if _ANY_WORD.search(head[:_LEVEL_BYTES]) is None:
+        return None
     match = _WORD.search(head, 0, _LEVEL_BYTES)
     if match is None:
         return None
     kind = match.lastgroup
     before = head[: match.start(kind or 0)]
-    if not _is_head(before, is_stamped, is_spoken=kind in ("spoken", "mildspoken")):
+    if not _is_head(before, is_stamped or _TIME.search(head, match.end(), match.end() + 20) is not None):
         return None
     if kind in ("mild", "mildboxed", "mildspoken"):
         return False
@@ -180,7 +191,7 @@ def _judge_level(head: bytes, is_stamped: bool) -> Verdict | Literal[False] | No
     return Verdict(Level.FATAL if fatal else Level.ERROR, Shape.LEVELLED)
 
 
-def _is_head(before: bytes, is_stamped: bool, *, is_spoken: bool) -> bool:
+def _is_head(before: bytes, is_stamped: bool) -> bool:
     """Whether only names, times and separators stand before a level; prose does not."""
     if not before:
         return True

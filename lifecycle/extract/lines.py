@@ -15,15 +15,18 @@ _ANSI: Final = re.compile(rb"\x1b(?:\[[0-9;?]{0,32}[ -/]?[@-~]|\][^\x07\x1b]{0,2
 _CRI: Final = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:?\d\d) (stdout|stderr) ([FP])(?::\w+)*(?: |$)")
 _PREFIX: Final = re.compile(
     rb"""
-      \[[A-Za-z_-]{1,32}\d{1,6}\]:\ ?                                             # torchrun --tee, torch: [rank3]:
+      \[rank\d{1,6}\]:\ ?                                                        # torch
+    | \[[A-Za-z_-]{1,32}\d{1,6}\]:                                                # torchrun --tee: [default3]:
     | \ {0,5}\d{1,6}:\ (?!\d\d:)                                                  # srun -l
-    | \[\d+,\d+\]<std(?:out|err|diag)>:\ ?                                        # mpirun --tag-output
+    | \[\d+,\d+\]<std(?:out|err|diag)>:                                        # mpirun --tag-output
     | \((?:[\w.:<>~-]{1,80}\ )?pid=\d+(?:,\ ?[\w=.:,\ -]{1,120})?\)\ ?            # Ray, vLLM
     | \(raylet(?:,\ ?ip=[\d.:a-f]+)?\)\ ?
     | \[pod/[^\]\s]{1,253}\]\ ?                                                   # kubectl logs --prefix
     | [a-z][\w.-]{0,62}[-_]\d+\ +\|\ ?                                            # docker compose
+    | [\w.-]{1,128}\ \[std(?:out|err)\]\ ?                                        # milabench and other runners
     | (?:[a-z][a-z0-9-]*\d(?:\.[a-z][a-z0-9.-]{0,80})?|\d+\.\d+\.\d+\.\d+):\ (?!\d) # pdsh, clush: a host with a number
     | (?:<\d{1,3}>)?[A-Z][a-z]{2}\ [\ \d]\d\ \d\d:\d\d:\d\d\ [\w.-]{1,64}\ [\w./()@-]{1,48}(?:\[\d+\])?:\ ?   # syslog
+    | (?!make\[)(?:[\w.-]{1,80}\ )?[A-Za-z][\w./()@-]{0,48}\[\d{1,8}\]:\ ?   # behind another time
     """,
     re.VERBOSE,
 )
@@ -41,6 +44,7 @@ _STAMP: Final = re.compile(
     """,
     re.VERBOSE,
 )
+_STAMP_STARTS: Final = frozenset(bytes([byte]) for byte in b"[(0123456789ADFJMNOSTW")
 _DOCKER: Final = b'{"log":"'
 _MAX_WRAPPINGS: Final = 4
 
@@ -60,19 +64,31 @@ def read_line(raw: bytes) -> Line:
     if b"\x1b" in text:
         text = _ANSI.sub(b"", text)
     writer, text, is_partial = _unwrap_container(text)
+    is_stamped = False
     for _ in range(_MAX_WRAPPINGS):
         match = _PREFIX.match(text, 0, HEAD_BYTES)
-        if match is None:
+        if match is not None:
+            writer += match[0]
+            text = text[match.end() :]
+            continue
+        if is_stamped:
             break
-        writer += match[0]
-        text = text[match.end() :]
-    text, is_stamped = take_stamp(text)
-    return Line(writer, text, is_stamped, is_partial)
+        text, is_stamped = take_stamp(text)
+        if not is_stamped:
+            break
+    return Line(writer, _behind_bar(text), is_stamped, is_partial)
+
+
+def _behind_bar(text: bytes) -> bytes:
+    """What was written straight after a progress bar that ended in no line end."""
+    rate = max(text.rfind(b"it/s"), text.rfind(b"s/it"))
+    stop = text.find(b"]", rate) if rate > 0 else -1
+    return text[stop + 1 :].lstrip(b" ") or text if stop > 0 else text
 
 
 def take_stamp(text: bytes) -> tuple[bytes, bool]:
     """What follows a time at the start, and whether there was one. The bracket that closes it goes with it."""
-    match = _STAMP.match(text, 0, HEAD_BYTES)
+    match = _STAMP.match(text, 0, HEAD_BYTES) if text[:1] in _STAMP_STARTS else None
     if match is None:
         return text, False
     rest = text[match.end() :]
@@ -82,11 +98,11 @@ def take_stamp(text: bytes) -> tuple[bytes, bool]:
 
 
 def _unwrap_container(text: bytes) -> tuple[bytes, bytes, bool]:
+    if text[:1] == b"{":
+        return _unwrap_docker(text) if text.startswith(_DOCKER) else (b"", text, False)
     match = _CRI.match(text, 0, HEAD_BYTES)
     if match is not None:
         return match[1] + b" ", text[match.end() :], match[2] == b"P"
-    if text.startswith(_DOCKER):
-        return _unwrap_docker(text)
     return b"", text, False
 
 

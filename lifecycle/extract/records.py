@@ -11,8 +11,8 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from lifecycle.extract.blocks import Level, Limits
-from lifecycle.extract.kinds import CHAINED, FOLLOWS, PROGRESS
-from lifecycle.extract.levels import Shape, Verdict
+from lifecycle.extract.kinds import CHAINED, FOLLOWS, GROUP_END, PROGRESS
+from lifecycle.extract.levels import Shape, Verdict, is_timed
 from lifecycle.extract.lines import HEAD_BYTES, Line
 
 _FOREIGN_LINES: Final = 10  # of other threads within a traceback that has not come to its exception
@@ -36,8 +36,9 @@ class Record:
     """``offset`` is that of its first line, context included. Not closed until the caller closes it."""
 
     __slots__ = (
-        "_alike", "_bytes", "_chained", "_had_trace", "_head", "_indented", "_is_stamped", "_limits", "_loose",
-        "_quiet", "_tail", "_tail_bytes", "_trace", "cut_bytes", "last_seen", "level", "offset", "writer",
+        "_alike", "_alike_bytes", "_bytes", "_chained", "_had_trace", "_head", "_indented", "_is_record", "_is_timed",
+        "_limits", "_loose", "_quiet", "_tail", "_tail_bytes", "_trace", "cut_bytes", "last_seen", "level", "offset",
+        "writer",
     )  # fmt: skip
 
     def __init__(self, writer: bytes, offset: int, context: list[RawLine], limits: Limits) -> None:
@@ -52,10 +53,12 @@ class Record:
         self._bytes = sum(len(line.raw) for line in context)
         self._tail_bytes = 0
         self._alike: list[bytes] = []
+        self._alike_bytes = 0
         self._trace: int | None = None  # indentation of a traceback's head, until its exception is read
         self._had_trace = False
         self._chained = False  # another traceback belongs to this record
-        self._is_stamped = False
+        self._is_record = False
+        self._is_timed = False
         self._quiet = 0  # lines since the last that surely belongs to it
         self._indented = 0
         self._loose = 0
@@ -63,7 +66,8 @@ class Record:
     def begin(self, lines: list[tuple[int, bytes]], line: Line, verdict: Verdict) -> None:
         """The line that made it a record."""
         self.level = verdict.level
-        self._is_stamped = line.is_stamped or verdict.shape is Shape.LEVELLED
+        self._is_record = line.is_stamped or verdict.shape is Shape.LEVELLED
+        self._is_timed = is_timed(line)
         self._take_error(lines, line, verdict)
 
     def offer(self, lines: list[tuple[int, bytes]], line: Line, verdict: Verdict | None) -> Fate:
@@ -82,7 +86,7 @@ class Record:
                 self._take_error(lines, line, verdict)
                 return Fate.TAKEN
             return Fate.OVER
-        if self._is_stamped and not line.is_stamped and self._goes_on(text):
+        if self._is_record and not self._quiet and self._goes_on(line):
             return self._take(lines, text)
         return self._take_context(lines, line)
 
@@ -92,13 +96,15 @@ class Record:
         if not text.strip() or _indent(text) > self._trace or FOLLOWS.match(text, 0, HEAD_BYTES):
             if CHAINED.search(text, 0, HEAD_BYTES):
                 self._chained = True
+            if GROUP_END.match(text, 0, HEAD_BYTES):
+                self._trace = None
             return self._take(lines, text)
         if verdict is not None:
             if verdict.shape is not Shape.LEVELLED:
                 self._trace = None if verdict.shape is Shape.PLAIN else _indent(text)
             self._take_error(lines, line, verdict, ends_trace=True)
             return Fate.TAKEN
-        if PROGRESS.match(text, 0, HEAD_BYTES) or (line.is_stamped and not self._is_stamped):
+        if PROGRESS.match(text, 0, HEAD_BYTES) or (is_timed(line) and not self._is_timed):
             self._quiet += 1
             if self._quiet > _FOREIGN_LINES:
                 return Fate.OVER
@@ -128,17 +134,19 @@ class Record:
     def _take_context(self, lines: list[tuple[int, bytes]], line: Line) -> Fate:
         self._quiet += 1
         limit = self._limits.after
-        if self._is_stamped and not line.is_stamped and not PROGRESS.match(line.text, 0, HEAD_BYTES):
+        if self._is_timed and not is_timed(line) and not PROGRESS.match(line.text, 0, HEAD_BYTES):
             self._loose += 1
-            if self._loose == self._quiet:  # nothing stamped since
+            if self._loose == self._quiet:  # no other record since
                 limit = max(limit, self._limits.loose)
         if self._quiet > limit:
             return Fate.OVER
         self._keep(lines, is_context=True)
         return Fate.TAKEN
 
-    def _goes_on(self, text: bytes) -> bool:
-        if text[:1] not in (b" ", b"\t") or self._indented >= _INDENTED_LINES or not text.strip():
+    def _goes_on(self, line: Line) -> bool:
+        """By its indentation, straight after a line that surely belongs to it."""
+        text = line.text
+        if line.is_stamped or text[:1] not in (b" ", b"\t") or self._indented >= _INDENTED_LINES or not text.strip():
             return False
         self._indented += 1
         return not PROGRESS.match(text, 0, HEAD_BYTES)
@@ -147,8 +155,9 @@ class Record:
         self._quiet = self._loose = 0
 
     def _note(self, part: bytes) -> None:
-        if sum(map(len, self._alike)) < _ALIKE_BYTES:
+        if self._alike_bytes < _ALIKE_BYTES:
             self._alike.append(part[:_ALIKE_BYTES])
+            self._alike_bytes += len(part)
 
     def _keep(self, lines: list[tuple[int, bytes]], *, is_context: bool) -> None:
         """Hold the beginning and the end: a traceback's last line says most."""
