@@ -1,8 +1,8 @@
 """The error blocks of a log: bytes in, blocks out.
 
 Knows text and how programs write errors into it. Must never know where bytes come from, tiers, policy or the catalog.
-What counts as an error is described in docs/errors.md and lies in ``levels`` and ``kinds``; how a record goes on in
-``records``; what is kept of many in ``keeping``.
+What counts as an error is described in docs/errors.md: ``judging`` asks ``levels``, ``structured`` and the tables of
+``kinds``; ``sieve`` lets through whatever could count. How a record goes on: ``records``. What is kept: ``keeping``.
 """
 
 from __future__ import annotations

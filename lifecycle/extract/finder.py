@@ -12,11 +12,12 @@ from collections import Counter
 from typing import Final, NamedTuple
 
 from lifecycle.extract.blocks import Found, Level, Limits
+from lifecycle.extract.judging import judge
 from lifecycle.extract.keeping import Keeper
 from lifecycle.extract.kinds import FOLLOWS
-from lifecycle.extract.levels import SIEVE, judge
 from lifecycle.extract.lines import HEAD_BYTES, Line, read_line
 from lifecycle.extract.records import Fate, RawLine, Record
+from lifecycle.extract.sieve import SIEVE
 
 _SCAN_BYTES: Final = 256 * 2**10  # chunks are gathered to this much
 _PIECE_BYTES: Final = 4 * 2**20  # and larger ones cut to this

@@ -110,7 +110,7 @@ FOLLOWS: Final = re.compile(
     | Compile\ with\ `TORCH_USE_CUDA_DSA`
     | Device-side\ assertion
     | (?:Last\ error|ncclInternalError|ncclSystemError|ncclUnhandled|ncclRemoteError):\ ?
-    | goroutine\ \d+\ \[
+    | goroutine\ \d+\ \[|\t/\S{1,400}\.go:\d+|[\w./*()-]{1,200}\.\w{1,80}\(.{0,200}\)$|exit\ status\ \d+$    # Go
     | (?:Failures|Root\ Cause\ \(first\ observed\ failure\)):
     | \s\s(?:time|host|rank|exitcode|error_file|traceback|msg)\s*:\ 
     | \s\s<NO_OTHER_FAILURES>

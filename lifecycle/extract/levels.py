@@ -1,29 +1,17 @@
-"""Whether one line is an error, and how bad: by its level where the level stands, else by a shape from ``kinds``.
+"""The level of a log record, read where it stands: behind times, names and brackets, never within a sentence.
 
-The level that comes first decides. `INFO retrying after ERROR 5` is an INFO line, whatever follows.
+The level that comes first decides. ``INFO retrying after ERROR 5`` is an INFO line, whatever follows.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
 from enum import Enum
 from typing import Final, Literal, NamedTuple
 
 from lifecycle.extract.blocks import Level
-from lifecycle.extract.kinds import (
-    ALWAYS,
-    BEGINNINGS,
-    ERROR_PHRASES,
-    FATAL_PHRASES,
-    FROM_A_PROGRAM,
-    FROM_A_SHELL,
-    QUOTED,
-    TRACE_HEAD,
-    linear,
-)
-from lifecycle.extract.lines import HEAD_BYTES, Line
+from lifecycle.extract.kinds import linear
+from lifecycle.extract.lines import Line
 
 
 class Shape(Enum):
@@ -39,35 +27,6 @@ class Verdict(NamedTuple):
 
 _FATAL: Final = frozenset({b"CRITICAL", b"CRIT", b"FATAL", b"EMERG", b"EMERGENCY", b"ALERT", b"PANIC", b"DPANIC"})
 _FATAL_LETTERS: Final = frozenset({b"F", b"C"})
-
-# --- the first look, at whole chunks: what an error cannot do without -------------------------------------------------
-# One pass of a linear-time automaton, the same speed whatever stands here; a hit is only a reason to look at its line.
-
-
-SIEVE: Final = linear(
-    rb"ERROR|CRITICAL|FATAL|SEVERE|EMERG|PANIC|\b(?:ERR|CRIT|ALERT)\b|mERR|"
-    rb"Traceback \(most|[A-Z]\w*(?:Error|Exception|Group)(?:\([\w.]+\))?(?:[:\r\n\"]|\\n)|"
-    rb"KeyboardInterrupt|SystemExit:|\.(?:exc|errors?|exceptions?)\.[A-Z]|"
-    rb"[\r\n:\] mE\"/]\s?(?:[Ee]rror|[Ff]atal|[Cc]ritical)(?: [A-Z]+\d+)?(?:\[\w+\])?:|"
-    rb"[\[<|(:](?:[Ee]rror|[Ff]atal|[Cc]rit|[Cc]ritical|emerg|alert|panic)[\]>|):]|"
-    rb"(?:[Ll]evel|[Ll]vl|[Ss]everity|levelname)\\?[\"']?[:=] ?\\?[\"']?"
-    rb"(?:[Ee]rr|ERR|[Ff]atal|FATAL|[Cc]rit|CRIT|[Pp]anic|PANIC|[Ee]merg|EMERG|[Aa]lert|ALERT|"
-    rb"dpanic|DPANIC|eror|50\b|60\b)|"
-    rb"[\r\n\[\] :m\"][EFC]\d{3,8} \d\d:|\[[EFC](?:\]| )|"
-    rb"\d [EFC] (?:\d+ \d+\]|[\w./-]+\.(?:cc|cpp|cu|h|py)|tensorflow|xla)|"
-    rb"\d: [EF] |\d +\d+ [EF] |"
-    rb"NCCL WARN|Xid|Segmentation fault|[Bb]us error|[Kk]illed|Kill|Aborted|core dumped|Fatal Python|terminate called|"
-    rb"double free|free\(\)|malloc\(\)|munmap_chunk|corrupted |\*\*\* |Kernel panic|[Oo]om-kill|oom-killer|"
-    rb"signal|Signal|exitcode|segfault|panick?(?:ed|:)|DUE TO |out of memory|Out Of Memory|CUDA|_STATUS_|"
-    rb"nccl[A-Z]\w+Error|"
-    rb"Assertion|Check failed|exit code|exit status|MPI_|died|ncorrectable|fallen off|"
-    rb"Caused by|Exception (?:in|ignored|during|raised)|[Uu]n(?:caught|handled)|Error (?:executing|in )|"
-    rb"command not found|No such file|Permission denied|syntax error|unbound variable|Illegal instruction|"
-    rb"cannot execute|"
-    rb"not found[\r\n\"\\]|"
-    rb"\"aborted\"|npm (?:ERR|err)|"
-    rb"std(?:out|err) P|(?:[^n]|[^\\]n)\",\"stream\":\"std"
-)  # fmt: skip
 
 # --- the level of a log record ---------------------------------------------------------------------------------------
 
@@ -115,49 +74,12 @@ _LOGCAT: Final = re.compile(rb" {0,4}\d{1,7} {1,5}\d{1,7} ([EFIWDV]) ")
 _LOGFMT: Final = re.compile(rb"""(?:^|\s)(?:level|lvl|severity)=["']?([A-Za-z]{3,9})\b""")
 
 
-def judge(line: Line) -> Verdict | None:
-    """What a line that the sieve let through is; None for no error."""
-    text = line.text
-    head = text[:HEAD_BYTES]
-    if head.startswith(b"{") and (entry := _json_object(text)) is not None:
-        return _judge_json(entry)
-    if head.startswith(b":::"):
-        return _judge_mllog(text)
-    levelled = _judge_level(head, line.is_stamped)
-    if levelled:
-        return levelled
-    if ALWAYS.search(head) and not QUOTED.search(head):
-        return Verdict(Level.ERROR, Shape.PLAIN)
-    if levelled is not None:
-        return _judge_trace(text, head)
-    return _judge_trace(text, head) or _judge_plain(text, head)
-
-
 def is_timed(line: Line) -> bool:
     """Whether a line begins as a record with its time does, before or behind its level."""
     return line.is_stamped or _TIME.search(line.text, 0, 60) is not None
 
 
-def _judge_trace(text: bytes, head: bytes) -> Verdict | None:
-    if b"Traceback (most" in text and TRACE_HEAD.search(text[-HEAD_BYTES:] if len(text) > HEAD_BYTES else head):
-        return Verdict(Level.ERROR, Shape.TRACE)
-    return None
-
-
-def _judge_plain(text: bytes, head: bytes) -> Verdict | None:
-    if BEGINNINGS.match(head) or FROM_A_PROGRAM.match(head):
-        level = Level.FATAL if FATAL_PHRASES.search(head) else Level.ERROR
-        return Verdict(level, Shape.PLAIN)
-    if FROM_A_SHELL.match(head):
-        return Verdict(Level.ERROR, Shape.PLAIN)
-    for pattern, level in ((FATAL_PHRASES, Level.FATAL), (ERROR_PHRASES, Level.ERROR)):
-        match = pattern.search(head)
-        if match is not None and not QUOTED.search(head[: match.start()]):
-            return Verdict(level, Shape.PLAIN)
-    return None
-
-
-def _judge_level(head: bytes, is_stamped: bool) -> Verdict | Literal[False] | None:
+def judge_level(head: bytes, is_stamped: bool) -> Verdict | Literal[False] | None:
     """A verdict; False for a record of a lower level; None where no level stands."""
     for letters in (_GLOG, _TORCH):
         if match := letters.match(head):
@@ -171,7 +93,7 @@ def _judge_level(head: bytes, is_stamped: bool) -> Verdict | Literal[False] | No
         and (match := _LOGFMT.search(head[:_LEVEL_BYTES]))
         and (is_stamped or b"=" in head[: match.start() + 1] or not match.start())
     ):
-        level = _of_name(match[1])
+        level = level_of_name(match[1])
         return Verdict(level, Shape.LEVELLED) if level else False
     if _ANY_WORD.search(head[:_LEVEL_BYTES]) is None:
         return None
@@ -212,71 +134,9 @@ def _of_letter(letter: bytes) -> Verdict | Literal[False]:
     return Verdict(Level.ERROR, Shape.LEVELLED) if letter == b"E" else False
 
 
-def _of_name(name: bytes) -> Level | None:
+def level_of_name(name: bytes) -> Level | None:
+    """The level that a name or its usual short form stands for; None for lower ones and for none."""
     upper = name.upper()
     if upper in _FATAL:
         return Level.FATAL
     return Level.ERROR if upper in (b"ERROR", b"ERR", b"EROR", b"SEVERE") else None
-
-
-# --- JSON lines and MLLOG --------------------------------------------------------------------------------------------
-
-_LEVEL_KEYS: Final = (
-    "level",
-    "severity",
-    "levelname",
-    "lvl",
-    "log.level",
-    "loglevel",
-    "log_level",
-    "Level",
-    "severity_text",
-)
-_MESSAGE_KEYS: Final = ("message", "msg", "log", "text", "event", "line", "body")
-_STACK_KEYS: Final = (
-    "exc_info",
-    "exception",
-    "stack_trace",
-    "stacktrace",
-    "traceback",
-    "stack",
-    "error.stack_trace",
-    "exc_text",
-)
-
-_TORN: Final = re.compile(rb'\{.{0,500}?"(?:level|severity|levelname|lvl)":\s?"([A-Za-z]{3,9})"')
-
-
-def _json_object(text: bytes) -> Mapping[str, object] | None:
-    """The object that a line is; of one that was cut, its level alone; None for a Python dict or other braces."""
-    try:
-        entry = json.loads(text)
-    except (ValueError, RecursionError):
-        torn = _TORN.search(text, 0, HEAD_BYTES)
-        return {"level": torn[1].decode()} if torn else None
-    return entry if isinstance(entry, dict) else None
-
-
-def _judge_json(entry: Mapping[str, object]) -> Verdict | None:
-    named = next((entry[key] for key in _LEVEL_KEYS if isinstance(entry.get(key), str | int)), None)
-    for key in _STACK_KEYS:
-        stack = entry.get(key)
-        if isinstance(stack, str) and "Traceback (most recent call" in stack:
-            return Verdict(_of_value(named) or Level.ERROR, Shape.LEVELLED)
-    if named is not None:
-        level = _of_value(named)
-        return Verdict(level, Shape.LEVELLED) if level else None
-    message = next((value for key in _MESSAGE_KEYS if isinstance(value := entry.get(key), str)), "")
-    first = message.lstrip()[:HEAD_BYTES].encode("utf-8", "replace").split(b"\n", 1)[0]
-    return None if first[:1] in (b"", b"{") else judge(Line(b"", first, True, False))
-
-
-def _of_value(value: object) -> Level | None:
-    if isinstance(value, int):
-        return Level.FATAL if value >= 60 and value % 10 == 0 else Level.ERROR if value == 50 else None
-    return _of_name(value.strip().encode("utf-8", "replace")) if isinstance(value, str) else None
-
-
-def _judge_mllog(text: bytes) -> Verdict | None:
-    """MLPerf's lines have no level; a run that says it was aborted is one."""
-    return Verdict(Level.ERROR, Shape.PLAIN) if b'"run_stop"' in text and b'"aborted"' in text else None

@@ -85,6 +85,17 @@ TEXTS = {
 > \t... 12 more
   next
 """,
+    "Go": """
+> panic: runtime error: index out of range [3] with length 3
+
+> goroutine 1 [running]:
+> main.work(...)
+> \t/build/work.go:9
+> main.main()
+> \t/build/main.go:5 +0x1d
+> exit status 2
+  next
+""",
     "torchrun's box": """
 > torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
 > ============================================================
