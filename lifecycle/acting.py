@@ -105,6 +105,7 @@ def make_report(
     executor: BatchExecutor,
     space: Sequence[FileSystem],
     watch: ReliefWatch,
+    folders: int = 0,
 ) -> RunReport:
     """What came of a run, its troubles noted in the session first. ``space``: the file systems before it acted."""
     session.taken, session.space = executor.taken, session.measure()
@@ -159,6 +160,7 @@ def make_report(
         held_places=tuple(session.held),
         stopped=executor.stopped,
         left_segments=executor.left_segments,
+        folders=folders,
         problem_count=len(session.problems),
         problems=tuple(session.problem_lines()[:50]),
     )

@@ -49,6 +49,7 @@ from lifecycle.report.runs import accept_hint
 from lifecycle.scan.reclassify import unclassified_places
 from lifecycle.session import RunOptions as RunOptions
 from lifecycle.session import Session, stop_signal
+from lifecycle.tidying import count_emptied, remove_emptied
 from lifecycle.units import from_ns, to_ns
 
 
@@ -82,8 +83,17 @@ def run_once(app: App, options: RunOptions, progress: Progress) -> RunReport:
                 policy=app.policy, measure=session.measure, sleep=time.sleep, monotonic=app.clock.monotonic
             )
             executor = _execute(session, site, options, progress, space, watch)
+            # After the moves, which it must not hold up; nothing of it is worth more than the lease is held for.
+            folders = 0 if session.refuses_removals or options.only or executor.stopped else remove_emptied(session)
         report = make_report(
-            session, before=before, recovery=recovery, scans=scans, executor=executor, space=space, watch=watch
+            session,
+            before=before,
+            recovery=recovery,
+            scans=scans,
+            executor=executor,
+            space=space,
+            watch=watch,
+            folders=folders,
         )
         session.record(report)
     return report
@@ -240,12 +250,12 @@ def preview(app: App, options: PreviewOptions, progress: Progress) -> PreviewRep
     now = options.as_of or app.now()
     path = options.out or _spool_path()
     with contextlib.ExitStack() as stack:
-        scans, problems, codes = list[ScanReport](), tuple[ProblemLine, ...](), set[ExitCode]()
+        scans, problems, codes, folders = list[ScanReport](), tuple[ProblemLine, ...](), set[ExitCode](), 0
         world = app
         if not options.no_scan:
             copy = stack.enter_context(copy_for_preview(None if options.root else app.catalog.url, now=app.now()))
             world = replace(app, catalog=copy)
-            scans, problems, codes = _preview_scan(world, options, progress)
+            scans, problems, codes, folders = _preview_scan(world, options, progress)
         brakes = () if options.root else brakes_of(world.catalog, world.policy, now)
         if brakes:
             codes.add(ExitCode.BRAKE)
@@ -268,6 +278,7 @@ def preview(app: App, options: PreviewOptions, progress: Progress) -> PreviewRep
         items=plan.items,
         out=options.out,
         root=options.root,
+        folders=folders,
         before=before,
         waiting=waiting,
         brakes=brakes,
@@ -288,7 +299,7 @@ def _spool_path() -> Path:
 
 def _preview_scan(
     world: App, options: PreviewOptions, progress: Progress
-) -> tuple[list[ScanReport], tuple[ProblemLine, ...], set[ExitCode]]:
+) -> tuple[list[ScanReport], tuple[ProblemLine, ...], set[ExitCode], int]:
     session = Session(world, "plan", is_preview=True)
     with session:
         if options.root is not None:
@@ -301,7 +312,8 @@ def _preview_scan(
             session.now = options.as_of
             session.scan(progress)
         session.refresh_holds()
-        return scans, tuple(session.problem_lines()), session.codes
+        folders = count_emptied(world, session.opened, to_ns(session.now)) if options.root is None else 0
+        return scans, tuple(session.problem_lines()), session.codes, folders
 
 
 def _adopt_places(world: App) -> None:

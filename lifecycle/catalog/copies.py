@@ -146,10 +146,11 @@ def drop_surplus(
     unsign(conn, [refusal.segment_id for refusal in refused])
 
 
-def unsign_batch(conn: Connection, batch_id: int) -> None:
+def unsign_batch(conn: Connection, batch_id: int, now_ns: int) -> None:
     """The folders of a batch's segments are compared row by row in the next scan, whatever their signatures say: a tree
-    that was swapped meanwhile and came back still has the files that the catalog knows to be gone."""
-    conn.execute(_UNSIGN_BATCH, {"batch": batch_id})
+    that was swapped meanwhile and came back still has the files that the catalog knows to be gone. They may also be
+    empty by now."""
+    conn.execute(_UNSIGN_BATCH, {"batch": batch_id, "now": now_ns})
 
 
 def given_back(conn: Connection, facts: Mapping[int, Facts], segments: Sequence[int], deltas: RollupDeltas) -> None:
@@ -213,7 +214,7 @@ _ONE_MEMBER_LESS = text(
 )
 _REOPEN = text("UPDATE segments SET original = 'open' WHERE id = :id AND original = 'settled'")
 _UNSIGN_BATCH = text(
-    "UPDATE directories SET signature = NULL WHERE signature IS NOT NULL AND id IN"
+    "UPDATE directories SET signature = NULL, emptied_ns = :now WHERE id IN"
     " (SELECT s.directory_id FROM batch_members b JOIN segments s ON s.id = b.segment_id WHERE b.batch_id = :batch)"
 )
 _UNSIGN = text("UPDATE directories SET signature = NULL WHERE id = (SELECT directory_id FROM segments WHERE id = :id)")

@@ -137,7 +137,7 @@ class Expiry:
             deltas = RollupDeltas()
             forget_copies(conn, facts, purged, deltas)
             if not removed_archives:
-                unsign_batch(conn, head.id)
+                unsign_batch(conn, head.id, self._now_ns)
             deltas.apply(conn)
             update_rows(
                 conn, "archives", ("id",), ("state", "live_members", "live_raw_bytes", "removed_ns"),

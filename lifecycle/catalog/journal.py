@@ -181,7 +181,7 @@ class Journal:
                 if r.keep_copy
             ]
             originals_gone(conn, facts, gone, deltas)
-            unsign_batch(conn, head.id)
+            unsign_batch(conn, head.id, self._now_ns)
             given_back(conn, facts, [r.segment_id for r in refused if r.leave], deltas)
             drop_surplus(conn, facts, [r for r in refused if not (r.keep_copy or r.leave)], deltas)
             deltas.apply(conn)

@@ -129,7 +129,9 @@ directories = Table(
     # of the foreign ones, those that a layout claims by name and whose content is no log
     Column("binary_files", Integer, nullable=False, server_default="0"),
     Column("binary_bytes", BigInteger, nullable=False, server_default="0"),
+    Column("emptied_ns", BigInteger),  # when we last removed a file of it; NULL: never, or looked at since
     UniqueConstraint("place_id", "path"),
+    Index("ix_directories_emptied", "place_id", "emptied_ns", **_where("emptied_ns IS NOT NULL")),
 )  # fmt: skip
 
 segments = Table(

@@ -48,6 +48,7 @@ def make_sources(keys: PlatformKeys, document: Document, base: str, mistakes: li
             each_node=False,
             labels=dict(source.labels),
             copy_after=source.copy_after,
+            removes_emptied=source.emptied_folders == "remove",
             free_space=_command(source, document, loc, mistakes),
             at=_refs(document, loc, _SOURCE_FIGURES),
         )

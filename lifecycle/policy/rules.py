@@ -124,6 +124,7 @@ class SourceRule:
     labels: Mapping[str, str]
     at: Mapping[str, RuleRef]
     copy_after: timedelta | None = None  # a stored copy early, while the original stays
+    removes_emptied: bool = True  # folders that lose their last file by our hand go, too
     free_space: tuple[str, ...] = ()  # the program that knows how full it is; empty: the file system says
 
 

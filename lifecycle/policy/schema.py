@@ -393,6 +393,9 @@ class SourceKeys(Keys):
         default=None, description="asks a program where the file system's own figures do not say what is full"
     )
     exclude: list[PathPattern] = Field(default=[], description="gitignore patterns of what is left alone")
+    emptied_folders: Annotated[
+        str, BeforeValidator(_one_of("remove", "keep")), WithJsonSchema({"enum": ["remove", "keep"]})
+    ] = Field(default="remove", description="folders of jobs that lose their last file by our hand")
     labels: dict[LabelName, LabelValue] = Field(
         default={}, description="labels of everything here that the path does not say"
     )

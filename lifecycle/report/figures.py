@@ -198,6 +198,7 @@ class RunReport:
     held_places: tuple[HeldPlace, ...] = ()
     stopped: str = ""  # why it ended early: "max-duration 30m reached", "SIGTERM"; empty when it did not
     left_segments: int = 0  # planned, not begun because of that
+    folders: int = 0  # that were emptied, and went
     problem_count: int = 0
     problems: tuple[ProblemLine, ...] = ()  # the first few of them
 
@@ -216,6 +217,7 @@ class PreviewReport:
     items: Callable[[], Iterator[PlannedBatch | Kept]]
     out: Path | None = None  # the plan file that was written
     root: Path | None = None  # the tree that was looked at without a catalog
+    folders: int = 0  # emptied by runs before, that would go
     clock_ahead: timedelta | None = None  # of a rehearsal whose time is ahead of the clock: by how much
     run_at: datetime | None = None  # for --now of a run of it, where a rehearsal's own time is not as far
     before: tuple[TierUsage, ...] = ()

@@ -51,6 +51,8 @@ def fold_preview(report: PreviewReport, *, now: datetime) -> Iterator[Block]:
     if summary.is_empty:
         yield Line(text="nothing is due", tone=Tone.GOOD)
     yield from _totals(report)
+    if report.folders:
+        yield Line(text=f"{count_of(report.folders, 'folder')} that runs have emptied would go", tone=Tone.QUIET)
     yield from iter_fill_lines(report.fills)
     yield from iter_broken_lines(report.broken, "will still be broken")
     for brake in report.brakes:

@@ -63,6 +63,8 @@ def fold_run(report: RunReport) -> Iterator[Block]:
     yield Table(columns=_PHASE_COLUMNS, rows=rows, has_heading=False)
     if report.scans and not report.phases:
         yield Line(text="nothing was due", tone=Tone.QUIET)
+    if report.folders:
+        yield Line(text=f"{count_of(report.folders, 'folder')} that runs had emptied removed", tone=Tone.QUIET)
     if report.phases and all(_is_done_before(phase) for phase in report.phases):
         yield Line(text="all that the plan lists was done already", tone=Tone.QUIET)
     if change := _usage_change(report):

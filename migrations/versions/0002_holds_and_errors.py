@@ -33,6 +33,11 @@ def upgrade() -> None:
         ["team_id", "class_id", "directory_id", "rotation_base"],
         "original = 'settled' AND archive_id IS NULL AND rotation_base IS NOT NULL",
     )
+    op.add_column("directories", sa.Column("emptied_ns", sa.BigInteger(), nullable=True))
+    emptied = sa.text("emptied_ns IS NOT NULL")
+    columns = ["place_id", "emptied_ns"]
+    op.create_index("ix_directories_emptied", "directories", columns, sqlite_where=emptied, postgresql_where=emptied)
+
     small = sa.text("live_raw_bytes > 0 AND live_raw_bytes < 16777216")
     columns = ["tier", "team_id", "class_id", "newest_write_ns"]
     op.create_index("ix_archives_small", "archives", columns, sqlite_where=small, postgresql_where=small)

@@ -275,7 +275,7 @@ class TestARestoredOriginalWhoseStayIsOver:
 
 def test_a_restore_over_a_newer_file_replaces_its_segment(world: World) -> None:
     world.run("2h")
-    (world.logs / NAME).write_bytes(b"a new beginning\n")
+    world.write(NAME, b"a new beginning\n")
     world.run("3h")
     world.restore("3h", in_place=True, overwrite=True)
 
