@@ -206,7 +206,7 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
         make=_with_a_young_one, prepare=_stored_and_marked, after="44d", kept=_nothing, does="purge"
     ),
     "tiny archives into one": Scenario(
-        make=_with_a_late_one, prepare=_two_archives_in_cold, after="14d", kept=_all, does="merge"
+        make=_with_a_late_one, prepare=_two_archives_in_cold, after="11d", kept=_all, does="merge"
     ),
     "rewrite beside a held member": Scenario(
         make=_one_archive, prepare=_marked_but_for_one, after="44d", kept=_all, does="rewrite"
