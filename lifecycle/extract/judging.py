@@ -10,6 +10,7 @@ from lifecycle.extract.kinds import (
     FATAL_PHRASES,
     FROM_A_PROGRAM,
     FROM_A_SHELL,
+    FROM_THE_SYSTEM,
     QUOTED,
     TRACE_HEAD,
 )
@@ -47,7 +48,7 @@ def _judge_plain(text: bytes, head: bytes) -> Verdict | None:
     if BEGINNINGS.match(head) or FROM_A_PROGRAM.match(head):
         level = Level.FATAL if FATAL_PHRASES.search(head) else Level.ERROR
         return Verdict(level, Shape.PLAIN)
-    if FROM_A_SHELL.match(head):
+    if FROM_A_SHELL.match(head) or FROM_THE_SYSTEM.match(head):
         return Verdict(Level.ERROR, Shape.PLAIN)
     for pattern, level in ((FATAL_PHRASES, Level.FATAL), (ERROR_PHRASES, Level.ERROR)):
         match = pattern.search(head)

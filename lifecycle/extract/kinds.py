@@ -32,6 +32,7 @@ BEGINNINGS: Final = re.compile(
     | Exception\ (?:in\ (?:thread|ASGI)|ignored\ in|during|raised\ from)
     | Caused\ by:\ \S
     | (?:Un(?:caught|handled)\ (?:exception|error))
+    | Error\ [\w\ ]{1,80}\ at\ line\ \d|failed\ \(exitcode:\ -?\d
     | Error\ (?:executing\ job|in\ (?:sys\.excepthook|call\ to\ target|atexit))
     | (?:(?:fatal|internal|catastrophic|syntax|compilation)\ )?
       (?:[Ee]rror|ERROR)(?:\ [A-Z]{1,6}\d{1,6})?(?:\[\w+\])?:\ (?i:"""
@@ -56,10 +57,19 @@ FROM_A_SHELL: Final = re.compile(
     rb"[Bb]us error|syntax error|unbound variable|Illegal instruction|cannot execute|core dumped|not found$)"
 )
 
+# `mkdir: cannot create directory 'x': Disk quota exceeded`: a program's name in front, the system's reason at the end
+FROM_THE_SYSTEM: Final = re.compile(
+    rb"[\w./+-]{1,128}(?:\[\d+\])?: .{0,320}?(?:No such file or directory|Permission denied|No space left on device|"
+    rb"Disk quota exceeded|Input/output error|Stale file handle|Read-only file system|Cannot allocate memory|"
+    rb"Connection refused|Connection reset by peer|Too many open files|Transport endpoint is not connected|"
+    rb"Operation not permitted|Device or resource busy)\.?\s*$"
+)
+
 # --- an unlevelled line that is an error because of what it says, wherever it says so ---------------------------------
 
 FATAL_PHRASES: Final = linear(
-    rb"Segmentation fault|(?:^|: )Bus error|^Killed$|^Aborted(?: \(core dumped\))?$|\(core dumped\)|"
+    rb"(?:^|: ?|\d {1,8})Segmentation fault(?:\s*$| *\(|:|  )|(?:^|: )Bus error|"
+    rb"^Killed$|^Aborted(?: \(core dumped\))?$|\(core dumped\)|"
     rb"Fatal Python error|terminate called (?:after throwing|without an active|recursively)|"
     rb"double free or corruption|free\(\): invalid|malloc\(\): |munmap_chunk\(\): |corrupted (?:size vs|double-linked)|"
     rb"\*\*\* (?:Error in|stack smashing|buffer overflow|SIG[A-Z]+ \(@|Aborted at |Process received signal)|"
@@ -72,8 +82,9 @@ ERROR_PHRASES: Final = linear(
     rb"NCCL WARN|NVRM: Xid|CUDA out of memory|out of memory\. Tried to allocate|CUDA error:|CUDA_ERROR_[A-Z_]+|"
     rb"(?:CUBLAS|CUDNN|NCCL|CUSOLVER|CUFFT)_STATUS_(?:[A-RT-Z]|S[A-TV-Z])|ncclUnhandledCudaError|ncclSystemError|"
     rb"Assertion [`'].+['`] failed|Check failed: |"
-    rb"Exited with exit code [1-9]|Out Of Memory|OOMKilled|exitcode *: [1-9]|"
-    rb"MPI_ABORT was invoked|An error occurred in MPI_|non-zero exit (?:code|status)|"
+    rb"Exited with exit code [1-9]|: Out Of Memory$|OOMKilled|exitcode *: [1-9]|"
+    rb"the job has been aborted|MPI_ABORT was invoked|An error occurred in MPI_|"
+    rb"non-zero exit (?:code|status)[: ]+-?[1-9]|"
     rb"A worker died or was killed|worker died|actor (?:is )?died|"
     rb"uncorrectable (?:ECC|NVLink)|Uncorrectable ECC|GPU has fallen off the bus"
 )

@@ -32,11 +32,11 @@ _FATAL_LETTERS: Final = frozenset({b"F", b"C"})
 
 _WORD: Final = re.compile(
     rb"""
-    (?<![\w=/$.])(?P<severe>ERROR|ERR|CRITICAL|CRIT|FATAL|SEVERE|EMERG|EMERGENCY|ALERT|PANIC|DPANIC)(?![\w=])
+    (?<![\w=/$.])(?P<severe>ERROR|ERR|CRITICAL|CRIT|FATAL|SEVERE|EMERG|EMERGENCY|ALERT|PANIC|DPANIC)(?![\w=]|\.\w)
     | (?<![\w=/$.])(?P<mild>TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|VERBOSE|SUCCESS|HINT)(?![\w=])
-    | [\[<|(]\s?(?:[a-z_]{1,32}:)?(?P<boxed>[Ee]rror|[Ff]atal|[Cc]rit|[Cc]ritical|emerg|alert|panic|[EFC])\s?[\]>|):]
+    | [\[<|(]\s?(?:[a-z_]{1,32}:)?(?P<boxed>[Ee]rror|[Ff]atal|[Cc]rit|[Cc]ritical|emerg|alert|panic|[EF])\s?[\]>|)]
     | [\[<|(]\s?(?:[a-z_]{1,32}:)?
-      (?P<mildboxed>trace|debug|info|notice|warn|warning|Debug|Info|Notice|Warn|Warning|[IWDV])\s?[\]>|):]
+      (?P<mildboxed>trace|debug|info|notice|warn|warning|Debug|Info|Notice|Warn|Warning|[IWDV])\s?[\]>|)]
     | (?:(?<=[\s:\]])|^)(?P<spoken>[Ee]rror|[Ff]atal|[Cc]ritical):(?=\s)
     | (?:(?<=[\s:\]])|^)(?P<mildspoken>[Dd]ebug|[Ii]nfo|[Nn]otice|[Ww]arn|[Ww]arning):(?=\s)
     """,
@@ -51,8 +51,12 @@ _ANY_WORD: Final = linear(
 )
 _LEVEL_BYTES: Final = 200  # a level stands within this
 _GROUPS: Final = re.compile(rb"\[[^\[\]]{0,160}\]|\([^()]{0,160}\)|<[^<>]{0,80}>")
-_NO_HEAD: Final = re.compile(rb"""["'#{}%`\\$;?]|\b(?:no|not|any|an|the|without|of|if|is|with|for|in|and|or)\b""")
+_NO_HEAD: Final = re.compile(
+    rb"""["'#{}%`\\$;?=]|\*\*\w|\b(?:no|not|any|an|the|without|of|if|is|with|for|in|and|or)\b"""
+)
+_COMMENT: Final = re.compile(rb"\s*(?://|/?\*|--|;)")
 _WORDS: Final = re.compile(rb"[^\s|:,>*-]*[A-Za-z][^\s|,>*]*")
+_SEPARATED: Final = re.compile(rb"(?:[-|:\]>]|\s[\[<|])\s*$")
 _SETTING: Final = re.compile(rb"(?i:level|severity|verbosity)\W*$")
 _NO_MESSAGE: Final = re.compile(
     rb"""(?ix)
@@ -102,6 +106,15 @@ def judge_level(head: bytes, is_stamped: bool) -> Verdict | Literal[False] | Non
         return None
     kind = match.lastgroup
     before = head[: match.start(kind or 0)]
+    if (
+        not is_stamped
+        and (
+            _COMMENT.match(before)
+            or (kind == "spoken" and before and before.isspace())  # `    error: Exception`: a field of a listing
+            or (kind == "boxed" and before[-1:] != b"[" and not before.endswith(b":"))  # `catch (error) {`
+        )
+    ):
+        return None
     if not _is_head(before, is_stamped or _TIME.search(head, match.end(), match.end() + 20) is not None):
         return None
     if kind in ("mild", "mildboxed", "mildspoken"):
@@ -121,11 +134,11 @@ def _is_head(before: bytes, is_stamped: bool) -> bool:
     if _NO_HEAD.search(bare):
         return False
     words = _WORDS.findall(bare)
-    if is_stamped or before[:1] in (b"[", b"<", b"("):
+    if is_stamped or _GROUPS.match(before):
         return len(words) <= 3
     if not words:
         return True
-    return len(words) == 1 and bare.rstrip()[-1:] in (b"-", b"|", b":", b"]", b">", b"[", b"<", b"(")
+    return len(words) == 1 and _SEPARATED.search(bare) is not None
 
 
 def _of_letter(letter: bytes) -> Verdict | Literal[False]:
