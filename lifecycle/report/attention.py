@@ -16,6 +16,7 @@ from lifecycle.report.figures import Attention, ErrorsLine, FileSystemForecast, 
 from lifecycle.report.forecasts import format_days, format_growth
 from lifecycle.report.holds import awaits
 from lifecycle.report.runs import EXIT_WORDS, count_of, describe_broken, describe_waiting
+from lifecycle.scan.gaps import GAP
 from lifecycle.units import format_count, format_duration
 
 _SOON_DAYS: Final = 7.0  # a mark that will be met within a week is worth a line
@@ -76,6 +77,12 @@ def _iter_attention(
         text = f"{format_count(counted.unfinished_batches)} half done; the next run puts them right"
         yield Attention(is_urgent=False, subject="batches", text=text, hint="lifecycle run")
     for finding in found:
+        if finding.kind == GAP and finding.files:
+            name = next((place.name for place in known if place.id == finding.place_id), "")
+            files = count_of(finding.files, "file")
+            text = f"{files} of {finding.detail} gone before stored: rotates faster than runs come, or is trimmed"
+            hint = "run more often, copy_after, or lifecycle export logrotate"
+            yield Attention(is_urgent=False, subject=name, text=text, hint=hint)
         if finding.kind == "unseen" and finding.files:
             name = next((place.name for place in known if place.id == finding.place_id), "")
             text = f"{format_count(finding.files)} not readable: {finding.detail or finding.example}"

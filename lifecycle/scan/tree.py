@@ -25,6 +25,7 @@ from lifecycle.scan.absence import Absences
 from lifecycle.scan.compare import last_write_of
 from lifecycle.scan.evidence import OpenFiles
 from lifecycle.scan.folder import Changes, FolderUpdate
+from lifecycle.scan.gaps import Gap, iter_gaps, note_gap
 from lifecycle.scan.handles import ThreadRoots
 from lifecycle.scan.holdfile import HoldFile, has_hold, read_hold_file
 from lifecycle.scan.sniff import ask_writer
@@ -71,6 +72,7 @@ class TreeScan:
         self.absences = Absences()
         self.hold_files: list[HoldFile] = []
         self._timezone = timezone
+        self._displaced_gaps: dict[int, tuple[bytes, Gap]] = {}  # by inode: it may turn up in a folder that comes later
 
     def compare_all(self, progress: Callable[[int, int], None] | None) -> None:
         """Walk the tree beside the catalog's folders; every change but absences and time is written afterwards."""
@@ -89,6 +91,9 @@ class TreeScan:
             if progress:
                 progress(len(folder.entries), folder.size_bytes)
         self._flush()
+        for inode, (directory, gap) in self._displaced_gaps.items():
+            if inode in self._changes.displaced:
+                note_gap(self._walk.found, directory, gap)
 
     def settle_quiet(self) -> None:
         """Files that nothing happened to since they were last seen open, and that are quiet for long enough now."""
@@ -139,6 +144,11 @@ class TreeScan:
         update = FolderUpdate(self._changes, folder, ref, self._walk.root.device_of(folder.path))
         update.run(files, may_know=not self._is_first)
         self.absences.expected += sum(file.original != Original.MISSING for file in files)
+        for gap in iter_gaps(update.gone.values(), folder.entries):
+            note_gap(self._walk.found, folder.path, gap)
+        for file in self._changes.displaced.values():
+            for gap in iter_gaps([file], folder.entries) if file.directory_id == ref.id else ():
+                self._displaced_gaps[file.inode] = (folder.path, gap)
         missed = self.absences.add(((file.id, file.original) for file in update.gone.values()), ref.id or 0)
         # Compared again next time, so that these absences are seen again whether this scan is believed or not.
         self._changes.page.folders.append(update.state(again=missed > 0))
