@@ -15,6 +15,7 @@ from lifecycle.extract.blocks import Found, Level, Limits
 from lifecycle.extract.judging import judge
 from lifecycle.extract.keeping import Keeper
 from lifecycle.extract.kinds import FOLLOWS
+from lifecycle.extract.levels import Verdict
 from lifecycle.extract.lines import HEAD_BYTES, Line, read_line
 from lifecycle.extract.records import Fate, RawLine, Record
 from lifecycle.extract.sieve import SIEVE
@@ -59,7 +60,7 @@ class _Torn:
 def is_clean(text: bytes) -> bool:
     """Whether a whole text has nothing that an ``ErrorFinder`` would take apart: most logs, in one pass and nothing
     else. False says only that one has to look."""
-    return SIEVE.search(b"\n%b\n" % text) is None
+    return not _may_be_error(text)
 
 
 class ErrorFinder:
@@ -127,11 +128,14 @@ class ErrorFinder:
         end = text.rfind(b"\n", self._at) + 1 or self._at
         end = max(end, text.rfind(b"\r", end, len(text) - 1) + 1)  # at the very end it may be half of a line end
         while self._at < end:
-            if not self._open and not self._torn and not self._skip_to_hit(end):
+            is_hit = not self._open and not self._torn
+            if is_hit and not self._skip_to_hit(end):
                 break
             match = _LINE.match(text, self._at)
             assert match is not None
-            self._take_line(_clip(match[0], self._limits.line_bytes), match.end())
+            whole = match[0]
+            raw = _clip(whole, self._limits.line_bytes)
+            self._take_line(raw, match.end(), is_hit=is_hit and raw is whole)
             self._number += text[match.end() - 1] == _NEWLINE
             self._at = match.end()
         rest = len(text) - end
@@ -182,8 +186,8 @@ class ErrorFinder:
 
     # --- from lines to records ---------------------------------------------------------------------------------------
 
-    def _take_line(self, raw: bytes, end: int) -> None:
-        """The line at ``_at``, which ends at ``end`` of the window."""
+    def _take_line(self, raw: bytes, end: int, *, is_hit: bool = False) -> None:
+        """The line at ``_at``, which ends at ``end`` of the window; ``is_hit`` if it was sieved already."""
         if self._is_over:
             raw = raw[:-1]
         self._seen += 1
@@ -192,7 +196,8 @@ class ErrorFinder:
         line = read_line(raw)
         torn = self._torn.get(line.writer)
         if torn is None and not line.is_partial:
-            self._take_whole([(self._number, raw)], line, raw, self._base + end)
+            verdict = judge(line) if is_hit or _may_be_error(raw) else None
+            self._take_whole([(self._number, raw)], line, verdict, self._base + end)
             return
         if torn is None:
             torn = self._torn[line.writer] = _Torn(line, self._before(line.writer))
@@ -204,14 +209,20 @@ class ErrorFinder:
     def _end_torn(self, writer: bytes, end: int | None = None) -> None:
         torn = self._torn.pop(writer)
         line = torn.line._replace(text=b"".join(torn.texts), is_partial=False)
-        self._take_whole(torn.lines, line, line.text, end or self._base + self._at, torn.before)
+        verdict = judge(line) if _may_be_error(line.text) else None
+        self._take_whole(torn.lines, line, verdict, end or self._base + self._at, torn.before)
         if torn.cut_bytes and (record := self._open.get(writer)) is not None:
             record.cut_bytes += torn.cut_bytes
 
     def _take_whole(
-        self, lines: list[tuple[int, bytes]], line: Line, sieved: bytes, end: int, before: _Before | None = None
+        self,
+        lines: list[tuple[int, bytes]],
+        line: Line,
+        verdict: Verdict | None,
+        end: int,
+        before: _Before | None = None,
     ) -> None:
-        verdict = judge(line) if SIEVE.search(b"\n" + sieved) is not None else None
+        """A line that is not torn, or no longer, judged."""
         writer = line.writer
         if writer not in self._open and self._latest.startswith(writer) and FOLLOWS.match(line.text, 0, HEAD_BYTES):
             writer = self._latest  # only the first line of what C++ throws has the rank in front
@@ -269,6 +280,10 @@ class ErrorFinder:
         if len(self._ends) > _WRITERS:
             near = self._base + self._at - self._window_bytes
             self._ends = {writer: end for writer, end in self._ends.items() if end > near}
+
+
+def _may_be_error(line: bytes) -> bool:
+    return SIEVE.search(b"\n%b\n" % line) is not None
 
 
 def _line_start(text: bytes, stop: int, low: int) -> int:

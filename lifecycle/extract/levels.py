@@ -70,6 +70,7 @@ _NO_MESSAGE: Final = re.compile(
     """
 )
 _TIME: Final = re.compile(rb"\d\d:\d\d:\d\d")
+_LETTERS: Final = frozenset(bytes([byte]) for byte in b"[EFCIWD")
 _GLOG: Final = re.compile(rb"\[?([EFCIWD])\d{3,8} \d\d:\d\d:\d\d")
 _TORCH: Final = re.compile(rb"\[([EFCIWDV]) (?:\d|[\w./-]+\.(?:cpp|cc|cu|h|hpp|py):\d+)")
 _RAY: Final = re.compile(rb"([EFCIWD]) \d+ \d+\]")
@@ -85,13 +86,11 @@ def is_timed(line: Line) -> bool:
 
 def judge_level(head: bytes, is_stamped: bool) -> Verdict | Literal[False] | None:
     """A verdict; False for a record of a lower level; None where no level stands."""
-    for letters in (_GLOG, _TORCH):
-        if match := letters.match(head):
-            return _of_letter(match[1])
-    if is_stamped:
-        for letters in (_RAY, _TENSORFLOW, _LOGCAT):
-            if match := letters.match(head):
-                return _of_letter(match[1])
+    first = head[:1]
+    if first in _LETTERS and (match := _GLOG.match(head) or _TORCH.match(head)):
+        return _of_letter(match[1])
+    if is_stamped and (match := _behind_a_time(head, first)):
+        return _of_letter(match[1])
     if (
         b"=" in head
         and (match := _LOGFMT.search(head[:_LEVEL_BYTES]))
@@ -124,6 +123,15 @@ def judge_level(head: bytes, is_stamped: bool) -> Verdict | Literal[False] | Non
     word = match[kind or 0]
     fatal = word.upper() in _FATAL or word in _FATAL_LETTERS
     return Verdict(Level.FATAL if fatal else Level.ERROR, Shape.LEVELLED)
+
+
+def _behind_a_time(head: bytes, first: bytes) -> re.Match[bytes] | None:
+    """The letter that stands for a level where a time came first."""
+    if first == b" " or first.isdigit():
+        return _LOGCAT.match(head)
+    if first == b":" or head[1:2] == b" ":
+        return _RAY.match(head) or _TENSORFLOW.match(head)
+    return None
 
 
 def _is_head(before: bytes, is_stamped: bool) -> bool:

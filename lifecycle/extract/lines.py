@@ -100,7 +100,7 @@ def take_stamp(text: bytes) -> tuple[bytes, bool]:
 def _unwrap_container(text: bytes) -> tuple[bytes, bytes, bool]:
     if text[:1] == b"{":
         return _unwrap_docker(text) if text.startswith(_DOCKER) else (b"", text, False)
-    match = _CRI.match(text, 0, HEAD_BYTES)
+    match = _CRI.match(text, 0, HEAD_BYTES) if text[10:11] == b"T" else None
     if match is not None:
         return match[1] + b" ", text[match.end() :], match[2] == b"P"
     return b"", text, False

@@ -120,6 +120,7 @@ ERRORS = {
         "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 79.15 GiB total capacity)",
         "torch.OutOfMemoryError: CUDA out of memory.",
         "AssertionError",
+        "batch.BadShardError",
         "KeyboardInterrupt",
         'Exception in thread "main" java.lang.IllegalStateException: x',
         "Caused by: java.io.IOException: disk quota exceeded",
