@@ -190,6 +190,4 @@ def is_of_a_job(file: HoldFile, depth: int) -> bool:
 
 
 def _depth_of_jobs(app: App, place: Place) -> int:
-    """How many folders below the root a job's folder lies at the least."""
-    source = next((source for source in app.policy.sources if source.name == place.name), None)
-    return len(source.under.split("/")) if source is not None and source.under else 1
+    return next((source.job_depth for source in app.policy.sources if source.name == place.name), 1)

@@ -8,7 +8,6 @@ from lifecycle.app import App
 from lifecycle.catalog.folders import Emptied, emptied_folders, record_folders
 from lifecycle.errors import LifecycleError
 from lifecycle.execute.folders import is_below_job, is_removable, iter_removed
-from lifecycle.policy.rules import SourceRule
 from lifecycle.scan.handles import Root
 from lifecycle.session import Opened, Session
 from lifecycle.units import duration_ns, to_ns
@@ -52,12 +51,7 @@ def _candidates(app: App, opened: Opened, now_ns: int) -> list[Emptied]:
         return []
     with app.catalog.read() as conn:
         found = emptied_folders(conn, opened.place.id, now_ns)
-    return [folder for folder in found if is_below_job(folder.path, depth_of_jobs(source))]
-
-
-def depth_of_jobs(source: SourceRule) -> int:
-    """How many folders below the root a job's folder lies."""
-    return len(source.under.split("/")) if source.under else 1
+    return [folder for folder in found if is_below_job(folder.path, source.job_depth)]
 
 
 def _look(root: Root, folder: Emptied, quiet_ns: int) -> bool | None:

@@ -127,6 +127,11 @@ class SourceRule:
     removes_emptied: bool = True  # folders that lose their last file by our hand go, too
     free_space: tuple[str, ...] = ()  # the program that knows how full it is; empty: the file system says
 
+    @property
+    def job_depth(self) -> int:
+        """How many folders below the root a job's folder lies at the least."""
+        return len(self.under.split("/")) if self.under else 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamRule:
