@@ -76,6 +76,7 @@ def iter_plan(
     ledger = Ledger(policy, pressure)
     kept: list[Kept] = []
     out_of_turn, rewritten = set[int](), set[int]()  # what moves for another reason than its age
+    copying = dict[int, TierName]()
     full = full_tiers(pressure.file_systems, policy)
     due = iter_batches(
         source, policy, now, only=only, unclassified=unclassified, braked=braked, full=full, copies=copies
@@ -85,12 +86,15 @@ def iter_plan(
             kept.append(item)
             continue
         ledger.count(item)
-        if item.kind.moves and item.reason.code is not ReasonCode.AGED:
+        if item.kind is ActionKind.COPY and item.tier_to is not None:
+            copying.update((member.segment_id, item.tier_to) for member in item.members)
+        elif item.kind.moves and item.reason.code is not ReasonCode.AGED:
             out_of_turn.update(member.segment_id for member in item.members)
             rewritten.update(item.archive_ids)
         yield item
     relief = _Relief(source, policy, to_ns(now), wanted, frozenset(unclassified), frozenset(braked), ledger)
     relief.leave_alone(out_of_turn, rewritten)
+    relief.count_on(copying)
     yield from relief.run()
     after(ledger.pressure())
     yield from kept
@@ -225,11 +229,16 @@ class _Relief:
     _pairs: list[TeamClass] = field(init=False)
     _taken: set[int] = field(default_factory=set)  # archives that leave already
     _gone: set[int] = field(default_factory=set)  # segments that leave already, for an earlier need
+    _copying: dict[int, TierName] = field(default_factory=dict)  # segments that this very plan stores early
 
     def leave_alone(self, segments: Iterable[int], archives: Iterable[int]) -> None:
         """These leave their place by the plan of what is due."""
         self._gone.update(segments)
         self._taken.update(archives)
+
+    def count_on(self, copies: Mapping[int, TierName]) -> None:
+        """These have a stored copy there by the time relief begins: they are evicted, not moved."""
+        self._copying.update(copies)
 
     def run(self) -> Iterator[PlannedBatch]:
         if not self.ledger.before.file_systems and not self.ledger.before.usage:
@@ -306,7 +315,7 @@ class _Relief:
         """Marked for a day, its grace not over (then it is due), and rightly."""
         figures = self._book.of(candidate.team, candidate.class_name)
         return (
-            candidate.id not in self._gone
+            self._stays(candidate)
             and (candidate.purge_after_ns or 0) > self.now_ns
             and candidate.place_id not in self.unclassified
             and retention_blocker(candidate, figures, self.now_ns) is None
@@ -341,7 +350,8 @@ class _Relief:
             candidate = item.candidate
             assert candidate is not None
             self._take(candidate)
-            key = place_key(candidate)._replace(place_id=candidate.place_id)
+            to = self._copying.get(candidate.id, reached_tier(candidate))
+            key = place_key(candidate)._replace(place_id=candidate.place_id, tier=to)
             for closed in bins.add(key, candidate):
                 yield self._release(need.reason, *closed)
         for closed in bins.drain():
@@ -351,7 +361,10 @@ class _Relief:
         if not figures.rule.evict:
             return
         after_ns = None if figures.first_move_ns is None else self.now_ns - figures.first_move_ns
-        for candidate in self.source.iter_copied(pair, after_ns=after_ns, until_ns=self.now_ns):
+        copied = self.source.iter_copied(pair, after_ns=after_ns, until_ns=self.now_ns)
+        settled = self.source.iter_settled(pair, after_ns=after_ns, until_ns=self.now_ns) if self._copying else ()
+        copying = (candidate for candidate in settled if candidate.id in self._copying)
+        for candidate in heapq.merge(copied, copying, key=lambda each: (each.last_write_ns or 0, each.id)):
             is_free = candidate.id not in self._gone and copy_blocker(candidate, self.now_ns) is None
             if is_free and self._concerns(need, candidate.team, candidate.place_id):
                 yield _Item(candidate, None, figures)
@@ -390,7 +403,7 @@ class _Relief:
             return
         after_ns = self.now_ns - figures.first_move_ns
         for candidate in self.source.iter_settled(pair, after_ns=after_ns, until_ns=self.now_ns):
-            is_free = candidate.id not in self._gone and move_blocker(candidate, self.now_ns) is None
+            is_free = self._stays(candidate) and move_blocker(candidate, self.now_ns) is None
             if is_free and self._concerns(need, candidate.team, candidate.place_id):
                 yield _Item(candidate, None, figures)
 
@@ -460,7 +473,7 @@ class _Relief:
         if tier is TierName.HOT:
             after_ns = None if figures.first_move_ns is None else self.now_ns - figures.first_move_ns
             for candidate in self.source.iter_settled(pair, after_ns=after_ns, until_ns=self.now_ns - keep_ns):
-                is_free = candidate.id not in self._gone and self._may_expire(candidate, figures)
+                is_free = self._stays(candidate) and self._may_expire(candidate, figures)
                 if is_free and self._concerns(need, candidate.team, candidate.place_id):
                     yield _Item(candidate, None, figures)
             return
@@ -530,6 +543,10 @@ class _Relief:
 
     # --- into the ledger, and out as batches --------------------------------------------------------------------
 
+    def _stays(self, candidate: Candidate) -> bool:
+        """Whether nothing of this plan has it leave or stores it early."""
+        return candidate.id not in self._gone and candidate.id not in self._copying
+
     def _take(self, candidate: Candidate) -> None:
         self._gone.add(candidate.id)
         place_id, tier = candidate.place_id, TierName.HOT
@@ -547,7 +564,7 @@ class _Relief:
 
     def _release(self, reason: Reason, key: PlaceKey, found: list[Candidate]) -> PlannedBatch:
         hot = key._replace(tier=TierName.HOT)
-        return self._make.of_segments(ActionKind.RELEASE, hot, found, reason, tier_to=reached_tier(found[0]))
+        return self._make.of_segments(ActionKind.RELEASE, hot, found, reason, tier_to=key.tier)
 
     def _purge_archives(self, reason: Reason, key: PlaceKey, archives: list[DueArchive]) -> PlannedBatch:
         batch = self._make.purge_archives(key, [(archive, 0) for archive in archives])

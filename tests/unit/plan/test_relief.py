@@ -414,6 +414,25 @@ def test_a_source_that_asks_for_it_gets_stored_copies_of_what_is_old_enough() ->
     )
 
 
+def test_what_this_very_plan_stores_early_is_evicted_by_it_and_moved_by_nothing() -> None:
+    old = [a_segment(f"{10 * 60 - number}m", size="10MiB") for number in range(4)]
+    view = a_view(*old, a_segment("1h", size="10MiB"))
+    done = relieve(view, MARKS, a_file_system(used="801MiB"), copies={1: COPY_2H})
+    assert [(batch.kind, batch.tier_to, batch.is_ahead) for batch in done.batches] == [
+        (ActionKind.COPY, TierName.WARM, False),
+        (ActionKind.RELEASE, TierName.WARM, True),
+        (ActionKind.TRANSITION, TierName.WARM, True),
+    ]
+    assert done.ids(ActionKind.RELEASE) == ids_of(old)
+
+
+def test_what_is_stored_early_of_a_class_that_is_not_evicted_stays() -> None:
+    policy = a_policy_with_marks(classes=[a_class("training", evict=False)])
+    view = a_view(a_segment("10h", size="10MiB"))
+    done = relieve(view, policy, a_file_system(used="801MiB"), copies={1: COPY_2H})
+    assert [batch.kind for batch in done.batches] == [ActionKind.COPY]
+
+
 def test_what_is_due_moves_and_is_not_copied() -> None:
     done = relieve(a_view(a_segment("2d")), a_policy(), copies={1: COPY_2H})
     assert [batch.kind for batch in done.due] == [ActionKind.TRANSITION]
