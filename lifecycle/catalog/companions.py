@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from lifecycle.catalog.batches import BatchHead, Looked, StoredObject
 from lifecycle.catalog.bulk import bind, insert_rows_returning_ids, select_in, update_rows
-from lifecycle.catalog.copies import Facts, count_stored, insert_archive
+from lifecycle.catalog.copies import Facts, count_stored, insert_archive, recount_archives
 from lifecycle.catalog.events import copies_digest
 from lifecycle.catalog.interning import Interner
 from lifecycle.catalog.usage import RollupDeltas
@@ -115,14 +115,10 @@ def _drop_former(conn: Connection, sources: Iterable[int]) -> None:
     for _, team_id, class_id, tier, day, size_bytes, share, _ in rows:
         deltas.add(team_id, class_id, tier, day, -1, -size_bytes, -share)
     deltas.apply(conn)
-    one_less = (
-        "UPDATE archives SET live_members = live_members - 1, live_raw_bytes = live_raw_bytes - ?,"
-        " state = CASE WHEN live_members = 1 THEN 'superseded' ELSE state END WHERE id = ?"
-    )
-    conn.exec_driver_sql(bind(conn, one_less), [(row[5], row[7]) for row in rows])
     columns = ("original", "archive_id", "archive_offset", "stored_bytes", "tier", "marked")
     gone = [(Original.REPLACED.value, None, None, 0, None, 0, row[0]) for row in rows]
     update_rows(conn, "segments", ("id",), columns, gone)
+    recount_archives(conn, {row[7] for row in rows})
     conn.exec_driver_sql(bind(conn, "DELETE FROM marks WHERE segment_id = ?"), [(row[0],) for row in rows])
 
 

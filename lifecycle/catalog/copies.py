@@ -6,7 +6,7 @@ changes in segments.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -131,7 +131,7 @@ def drop_surplus(
     conn: Connection, facts: Mapping[int, Facts], refused: Sequence[Refused], deltas: RollupDeltas
 ) -> None:
     """The file under the name is not what was stored: the stored copy is not counted, searched or restored."""
-    rows = []
+    rows, left = [], set[int]()
     for refusal in refused:
         fact = facts[refusal.segment_id]
         if fact.archive_id is None:
@@ -140,10 +140,18 @@ def drop_surplus(
         if Original(fact.original) is Original.PARKED:  # it was given its name back
             deltas.add(fact.team_id, fact.class_id, TierName.HOT, fact.day, 1, fact.size_bytes, fact.allocated_bytes)
         rows.append((None, None, None, 0, None, Original.OPEN.value, TierName.HOT.value, refusal.segment_id))
-        conn.execute(_ONE_MEMBER_LESS, {"size": fact.size_bytes, "id": fact.archive_id})
+        left.add(fact.archive_id)
     columns = ("digest", "archive_id", "archive_offset", "stored_bytes", "error_blocks", "original", "tier")
     update_rows(conn, "segments", ("id",), columns, rows)
+    recount_archives(conn, left)
     unsign(conn, [refusal.segment_id for refusal in refused])
+
+
+def recount_archives(conn: Connection, archives: Iterable[int]) -> None:
+    """After members left them: how many are left, their bytes and their last writes, by which the archive moves on. One
+    that nobody is left in may go."""
+    for archive in sorted(archives):
+        conn.execute(_RECOUNT, {"id": archive})
 
 
 def unsign_batch(conn: Connection, batch_id: int, now_ns: int) -> None:
@@ -208,9 +216,13 @@ def unsign(conn: Connection, segments: Sequence[int]) -> None:
         conn.execute(_UNSIGN, {"id": segment})
 
 
-_ONE_MEMBER_LESS = text(
-    "UPDATE archives SET live_members = live_members - 1, live_raw_bytes = live_raw_bytes - :size,"
-    " state = CASE WHEN live_members = 1 THEN 'superseded' ELSE state END WHERE id = :id"
+_LEFT = "FROM segments WHERE archive_id = :id"
+_RECOUNT = text(
+    f"UPDATE archives SET live_members = (SELECT count(*) {_LEFT}),"
+    f" live_raw_bytes = (SELECT coalesce(sum(size_bytes), 0) {_LEFT}),"
+    f" newest_write_ns = coalesce((SELECT max(last_write_ns) {_LEFT}), newest_write_ns),"
+    f" oldest_write_ns = coalesce((SELECT min(last_write_ns) {_LEFT}), oldest_write_ns),"
+    f" state = CASE WHEN EXISTS (SELECT 1 {_LEFT}) THEN state ELSE 'superseded' END WHERE id = :id"
 )
 _REOPEN = text("UPDATE segments SET original = 'open' WHERE id = :id AND original = 'settled'")
 _UNSIGN_BATCH = text(

@@ -24,6 +24,7 @@ from lifecycle.catalog.copies import (
     insert_archive,
     member_facts,
     originals_gone,
+    recount_archives,
     reopen,
     unsign_batch,
 )
@@ -163,7 +164,7 @@ class Journal:
 
     def _leave_the_rest(self, conn: Connection, head: BatchHead, grace_ns: int) -> None:
         for old in head.intent.archive_ids:
-            conn.execute(_RECOUNT, {"archive": old})
+            recount_archives(conn, [old])
             conn.execute(_WAIT_AGAIN, {"archive": old, "until": self._now_ns + grace_ns})
 
     def close_release(
@@ -377,10 +378,6 @@ _ARCHIVE_MEMBERS = text(
     " c.name AS class_name"
     " FROM segments s JOIN classes c ON c.id = s.class_id LEFT JOIN marks m ON m.segment_id = s.id"
     " WHERE s.archive_id = :archive ORDER BY s.archive_offset, s.id"
-)
-_RECOUNT = text(
-    "UPDATE archives SET live_members = (SELECT count(*) FROM segments WHERE archive_id = :archive), live_raw_bytes ="
-    " (SELECT coalesce(sum(size_bytes), 0) FROM segments WHERE archive_id = :archive) WHERE id = :archive"
 )
 _WAIT_AGAIN = text(
     "UPDATE marks SET purge_after_ns = :until WHERE purge_after_ns < :until"

@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 
 from lifecycle.catalog.bulk import bind, insert_rows, insert_rows_returning_ids, select_in, update_rows
 from lifecycle.catalog.companions import forget_error_blocks
+from lifecycle.catalog.copies import recount_archives
 from lifecycle.catalog.events import append_event, members_digest
 from lifecycle.catalog.interning import Interner, render_extra
 from lifecycle.catalog.lease import Lease
@@ -139,10 +140,9 @@ class ScanWriter:
         rows: list[Any] = list(select_in(conn, _STORED, ids))
         for row in rows:
             deltas.add(row[1], row[2], row[3], row[4], -1, -row[5], -row[6])
-        one_less = [(row[5], row[7]) for row in rows]
-        conn.exec_driver_sql(bind(conn, _ONE_MEMBER_LESS), one_less)
         columns = ("digest", "archive_id", "archive_offset", "stored_bytes", "error_blocks")
         update_rows(conn, "segments", ("id",), columns, [(None, None, None, 0, None, number) for number in ids])
+        recount_archives(conn, {row[7] for row in rows})
         body = {"segments": len(rows), "bytes": sum(row[6] for row in rows), "ids": sorted(ids)}
         append_event(conn, place_id=self._place_id, at_ns=self._now_ns, kind="surplus", body=body, run_id=self._run_id)
 
@@ -259,10 +259,6 @@ def _ageless(catalog: Catalog, place_id: int) -> list[_Ageless]:
 _STORED: Final = (
     "SELECT s.id, s.team_id, s.class_id, a.tier, s.day, s.size_bytes, s.stored_bytes, a.id"
     " FROM segments s JOIN archives a ON a.id = s.archive_id WHERE s.id IN ({values})"
-)
-_ONE_MEMBER_LESS: Final = (
-    "UPDATE archives SET live_members = live_members - 1, live_raw_bytes = live_raw_bytes - ?,"
-    " state = CASE WHEN live_members = 1 THEN 'superseded' ELSE state END WHERE id = ?"
 )
 
 

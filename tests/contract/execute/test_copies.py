@@ -107,6 +107,25 @@ def test_what_is_appended_to_is_stored_anew_and_only_once(world: World) -> None:
     assert world.broken_books() == []
 
 
+def test_an_archive_is_as_old_as_the_newest_of_those_that_are_left_in_it(world: World) -> None:
+    last = FILES[-1][0]
+    later = (world.begun - timedelta(hours=3)).timestamp()
+    os.utime(world.logs / last, (later, later))
+    world.run("2h")
+    with (world.logs / last).open("ab") as out:
+        out.write(b"one more line\n")
+    again = (world.begun + timedelta(hours=2)).timestamp()
+    os.utime(world.logs / last, (again, again))
+    assert phases(world.run("150m")) == {}, "dropped from its archive, and not quiet yet"
+    ((members, newest, oldest),) = world.rows("SELECT live_members, newest_write_ns, oldest_write_ns FROM archives")
+    first = (world.logs / NAME).stat().st_mtime_ns
+    assert (members, newest, oldest) == (3, first, first)
+    world.run("164h")  # the others are 169 hours old, the one that was written again 162
+    tiers = {path: segment.tier for path, segment in world.segments().items()}
+    assert tiers[NAME] is TierName.COLD and tiers[last] is TierName.WARM
+    assert world.broken_books() == []
+
+
 def test_an_edit_with_its_time_put_back_is_not_lost_by_a_release_without_reading(world: World) -> None:
     world.run("2h")
     file = world.logs / NAME
