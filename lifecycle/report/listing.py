@@ -78,6 +78,8 @@ def _expiry(segment: Segment, book: FigureBook, now: datetime) -> tuple[datetime
     """When its mark is due, or its purge once it is marked; and the same in words: ``10-11 (8 d left)``."""
     if segment.tier is None:
         return None, "gone"
+    if segment.hold_id is not None:
+        return None, f"held by {segment.hold_id}"
     if segment.purge_after_ns is not None:
         purge = from_ns(purge_due_ns(segment, book.grace_ns))
         return purge, f"marked, purge {_in_words(purge, now)}"

@@ -80,3 +80,10 @@ def test_groups_say_how_old_they_are() -> None:
     lines = list(render_text([table_of_groups([group], "job", now=NOON)]))
     assert lines[1].split()[:3] == ["nlp", "rlhf-9", "512"]
     assert lines[1].endswith("age unknown   3 min ago")
+
+
+def test_what_is_held_has_no_date() -> None:
+    """Also where it is marked: the mark comes off with the next run."""
+    for segment in (a_segment("90d", hold_id=3), a_segment("90d", marked="1d", hold_id=3)):
+        row = _row(segment)
+        assert (row["expires"], row["expires_at"]) == ("held by 3", None)
