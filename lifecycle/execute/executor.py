@@ -81,6 +81,7 @@ class _Release:
     head: BatchHead
     sizes: dict[int, tuple[int, int]]  # by segment: content and allocated bytes
     edited: tuple[int, ...] = ()  # restored files whose content is not what is stored: they stay
+    stored_bytes: int = 0  # by the first half
 
 
 def _named(refused: Iterable[Refusal], members: Iterable[Member | OriginalFile]) -> Iterator[str]:
@@ -161,8 +162,11 @@ class BatchExecutor:
         if not self._is_ahead:
             self._is_ahead = True
             self._drain(0)
-        if self._watch is not None and not self.stopped and self._watch.may_begin(batch):
-            return True
+        if self._watch is not None and not self.stopped:
+            if self._watch.stays(batch):
+                self._drain(0)
+            if self._watch.may_begin(batch):
+                return True
         self.spared_segments += batch.segments
         return False
 
@@ -259,10 +263,17 @@ class BatchExecutor:
         self._submit_release(batch, head, release_order(site, head, files), edited)
 
     def _submit_release(
-        self, batch: PlannedBatch, head: BatchHead, order: ReleaseOrder, edited: Sequence[int] = ()
+        self,
+        batch: PlannedBatch,
+        head: BatchHead,
+        order: ReleaseOrder,
+        edited: Sequence[int] = (),
+        *,
+        stored_bytes: int = 0,
     ) -> None:
         sizes = {member.segment_id: (member.size_bytes, member.allocated_bytes) for member in order.members}
-        self._running[self._workers.submit(run_release, order)] = _Release(batch, head, sizes, tuple(edited))
+        release = _Release(batch, head, sizes, tuple(edited), stored_bytes)
+        self._running[self._workers.submit(run_release, order)] = release
 
     # --- what comes back ----------------------------------------------------------------------------------------
 
@@ -316,7 +327,7 @@ class BatchExecutor:
         if order is not None:
             self._phase(move.batch).done.add(tally)
             self._tell(move.batch, tally)
-            self._submit_release(move.batch, move.head, order)
+            self._submit_release(move.batch, move.head, order, stored_bytes=result.size_bytes)
             return
         if isinstance(move.order, PackOrder) and result.size_bytes and move.batch.kind is ActionKind.COPY:
             tally.segments, tally.logical_bytes = len(result.members), result.raw_bytes
@@ -368,7 +379,7 @@ class BatchExecutor:
         tally.problems.extend(_named(result.refused, task.batch.members))
         self._phase(task.batch).parked += len(result.parked)
         self._take(task.batch, sum(task.sizes[segment][1] for segment in gone))
-        self._finish(task.batch, tally)
+        self._finish(task.batch, tally, stored_before=task.stored_bytes)
 
     def _abandon(self, task: Move | _Release | Extraction, error: LifecycleError) -> None:
         """A worker that raised has left nothing, unless it says so; the intent is closed. A failed release stays for
@@ -385,11 +396,13 @@ class BatchExecutor:
         freed, gone = self.taken.get(key, (0, 0))
         self.taken[key] = Taken(freed + size_bytes, gone + (size_bytes if purged else 0))
 
-    def _finish(self, batch: PlannedBatch, tally: Tally) -> None:
+    def _finish(self, batch: PlannedBatch, tally: Tally, *, stored_before: int = 0) -> None:
+        """``stored_before``: what the batch put elsewhere, where that is counted already."""
         phase = self._phase(batch)
         phase.done.add(tally)
         if batch.is_ahead and self._watch is not None:
-            self._watch.ended(batch, freed_bytes=tally.freed_bytes, stored_bytes=tally.stored_bytes)
+            stored_bytes = tally.stored_bytes + stored_before
+            self._watch.ended(batch, freed_bytes=tally.freed_bytes, stored_bytes=stored_bytes)
         phase.seconds = self._site.monotonic() - phase.began
         self._on_done(batch, tally.segments, tally.logical_bytes)
         self._tell(batch, tally)

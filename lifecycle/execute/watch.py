@@ -3,6 +3,8 @@
 Knows measured file systems and what was freed. Never plans and never acts. Work for a file system ends at low. It
 also ends after three batches in a row whose gain is not seen within a minute: a snapshot keeps the blocks, a process
 holds the files open, somebody writes faster than we free, or the originals only wait renamed. What is due goes on.
+Gains that are too small to be told from other people's writing are looked for together: a dozen files of a small job
+are no sign of anything.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from lifecycle.units import format_size
 UNSEEN_BATCHES: Final = 3
 SEEN_WITHIN_SECONDS: Final = 60.0
 _SEEN_SHARE: Final = 0.5  # of what was freed: jobs go on writing meanwhile
+_SMALL: Final = 1000  # part of the file system under which a gain is looked for together with the next
 _PAUSES: Final = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds between looks; the last one repeats
 
 
@@ -36,6 +39,8 @@ class ReliefWatch:
     _pending: dict[str, list[int]] = field(default_factory=dict)  # bytes and files of batches in flight
     _begun: dict[str, bool] = field(default_factory=dict)
     _unseen: dict[str, int] = field(default_factory=dict)
+    _small: dict[str, int] = field(default_factory=dict)  # gains that nobody has looked for yet
+    _level: dict[str, int] = field(default_factory=dict)  # used bytes that the next gain is measured from
 
     def may_begin(self, batch: PlannedBatch) -> bool:
         """Whether a batch of relief is still needed; it counts as begun then."""
@@ -81,13 +86,16 @@ class ReliefWatch:
         if batch.relief not in self._file_systems:
             self._look()  # a team's quota: the books say what came of it, however full the disk is
             return
-        stays = batch.tier_to is not None and batch.tier_to in under.tiers  # the copy lies on the same file system
-        gain = freed_bytes - (stored_bytes if stays else 0)
-        if gain > 0 and self._is_seen(under, gain):
+        gain = freed_bytes - (stored_bytes if self.stays(batch) else 0)
+        if gain > 0:
+            gain += self._small.pop(under.name, 0)
+            if gain < under.total_bytes // _SMALL:
+                self._small[under.name] = gain
+                self._look()
+                return
+        if self._has_come(under, gain, in_flight=pending[0]):
             self._unseen[under.name] = 0
             return
-        if gain <= 0:
-            self._look()
         self._unseen[under.name] = self._unseen.get(under.name, 0) + 1
         if self._unseen[under.name] >= UNSEEN_BATCHES:
             self.given_up.setdefault(
@@ -96,12 +104,30 @@ class ReliefWatch:
                 f" it ({format_size(self.freed[batch.relief])} freed): no more of that in this run",
             )
 
-    def _is_seen(self, before: FileSystem, gain: int) -> bool:
+    def stays(self, batch: PlannedBatch) -> bool:
+        """Whether the copy lies on the same file system. Such batches are told one from the other only if the next is
+        not begun before the last has ended: what it has stored by then would hide the gain."""
+        under = self._under(batch.place_id)
+        return under is not None and batch.tier_to is not None and batch.tier_to in under.tiers
+
+    def _has_come(self, under: FileSystem, gain: int, *, in_flight: int) -> bool:
+        """Whether that much less is used. A look may see what batches in flight have freed as well: it is theirs."""
+        level = self._level.get(under.name, under.used_bytes)
+        if gain > 0:
+            is_seen = self._is_seen(under.name, level, gain)
+        else:
+            is_seen = False
+            self._look()
+        now = self._file_systems.get(under.name, under).used_bytes
+        self._level[under.name] = now + max(0, min(level - max(0, gain) - now, in_flight))
+        return is_seen
+
+    def _is_seen(self, name: str, used_before: int, gain: int) -> bool:
         deadline, looks = self.monotonic() + SEEN_WITHIN_SECONDS, 0
         while True:
             self._look()
-            now = self._file_systems.get(before.name)
-            if now is None or now.unknown or now.used_bytes <= before.used_bytes - gain * _SEEN_SHARE:
+            now = self._file_systems.get(name)
+            if now is None or now.unknown or now.used_bytes <= used_before - gain * _SEEN_SHARE:
                 return True
             if self.monotonic() >= deadline:
                 return False

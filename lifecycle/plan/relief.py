@@ -159,9 +159,11 @@ class Ledger:
         used, inodes = max(0, self.used[each.name]), max(0, self.inodes[each.name])
         return replace(each, free_bytes=each.total_bytes - used, free_inodes=each.total_inodes - inodes)
 
-    def full(self) -> frozenset[TierName]:
-        """Tiers that take no more by now. Asked for every segment."""
-        return frozenset(tier for tier, name in self._of_tier.items() if self._is_full(name))
+    def full(self, *, leaving: int | None = None) -> frozenset[TierName]:
+        """Tiers that take no more by now. Asked for every segment. An original that leaves a place on the same file
+        system is compressed on its way and takes less than it took: to that, no tier there is full."""
+        own = None if leaving is None else self._of_place.get(leaving)
+        return frozenset(tier for tier, name in self._of_tier.items() if name != own and self._is_full(name))
 
     def _is_full(self, name: str) -> bool:
         start_bytes, inodes = self._starts[name]
@@ -381,8 +383,9 @@ class _Relief:
     def _early_originals(self, need: Need, part: Callable[[str], bool]) -> Iterator[PlannedBatch]:
         bins = {tier: Bins[RoomKey, Candidate](max_bytes=rule.merge.target_bytes) for tier, rule in self._targets()}
         for item in self._by_share(need, TierName.HOT, self._settled, part):
-            candidate, to = item.candidate, room_for(item.figures, TierName.HOT, self.ledger.full())
+            candidate = item.candidate
             assert candidate is not None
+            to = room_for(item.figures, TierName.HOT, self.ledger.full(leaving=candidate.place_id))
             if to is None:
                 continue
             self._take(candidate)
@@ -412,8 +415,8 @@ class _Relief:
         for item in self._by_share(need, TierName.WARM, self._in_warm, part):
             archive, to = item.archive, room_for(item.figures, TierName.WARM, self.ledger.full())
             assert archive is not None
-            if to is None:
-                continue
+            if to is None or (need.file_system is not None and to in need.file_system.tiers):
+                continue  # compressed already: on the same file system it takes what it took
             self._take_archive(archive)
             self.ledger.put(archive.team, to, archive.live_raw_bytes, 0, stored=archive.size_bytes)
             target = self.policy.tiers[to]

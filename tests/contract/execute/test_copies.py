@@ -16,6 +16,7 @@ from lifecycle.engine.local import LocalEngine
 from lifecycle.errors import ExitCode
 from lifecycle.execute import executor
 from lifecycle.execute.purge import purge_originals
+from lifecycle.execute.watch import ReliefWatch
 from lifecycle.model import ActionKind, ReasonCode, TierName
 from lifecycle.plan.pressure import FileSystem
 from lifecycle.scan.space import Ground
@@ -39,11 +40,14 @@ class FullDisk:
     used: int
     frees: int = 0
     unknown: str = ""
+    unit: str = "MiB"
+    tiers: tuple[TierName, ...] = (TierName.HOT,)
 
     def __call__(self, grounds: Sequence[Ground]) -> tuple[FileSystem, ...]:
         self.used -= self.frees
-        sources = tuple(ground.place_id for ground in grounds if ground.tier is TierName.HOT)
-        return (a_file_system(used=f"{self.used}MiB", place_ids=sources, unknown=self.unknown),)
+        places = tuple(ground.place_id for ground in grounds if ground.tier in self.tiers)
+        used, total = f"{self.used}{self.unit}", f"1000{self.unit}"
+        return (a_file_system(used=used, total=total, tiers=self.tiers, place_ids=places, unknown=self.unknown),)
 
 
 def phases(report: Any) -> dict[str, int]:
@@ -198,7 +202,8 @@ def test_three_batches_without_a_gain_end_relief_and_what_is_due_goes_on(
 ) -> None:
     jobs = [(f"team{number}/train-1/rank_0.log", "5h", 300) for number in range(6)]
     files = (*jobs, ("vision/train-2/rank_9.log", "3d", 300))
-    world = World(tmp_path / "world", files=files, policy_more={"hot": a_fill()}, measure=FullDisk(990)).make()
+    disk = FullDisk(990, unit="KiB")
+    world = World(tmp_path / "world", files=files, policy_more={"hot": a_fill()}, measure=disk).make()
     slept: list[float] = []
     monkeypatch.setattr("lifecycle.run.time.sleep", slept.append)
     monkeypatch.setattr("lifecycle.execute.watch.SEEN_WITHIN_SECONDS", 0.0)
@@ -208,6 +213,35 @@ def test_three_batches_without_a_gain_end_relief_and_what_is_due_goes_on(
     assert originals["vision/train-2/rank_9.log"] == "released"
     assert sum(state == "released" for path, state in originals.items() if path.startswith("team")) == 3
     assert any("no room was seen" in problem.message for problem in report.problems)
+
+
+def test_what_relief_puts_on_the_same_file_system_is_no_gain(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = []
+    monkeypatch.setattr(ReliefWatch, "ended", lambda self, batch, **figures: told.append(figures))
+    world.source = {}
+    world.policy_more = {"hot": a_fill()}
+    world.measure = FullDisk(810, tiers=(TierName.HOT, TierName.WARM))
+    allocated = sum(file.stat().st_blocks * 512 for file in world.logs.rglob("*.log"))
+    assert phases(world.run("2h")) == {"merge": 4}, "warm is as full, and what goes there frees more than it takes"
+    (key,) = world.objects()[TierName.WARM]
+    stored = (world.folder / "warm" / key).stat().st_size
+    assert told == [{"freed_bytes": allocated, "stored_bytes": stored}]
+
+
+def test_what_goes_to_the_same_file_system_goes_one_batch_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = tuple((f"team{number}/train-1/rank_0.log", "5h", 300) for number in range(4))
+    steps = []
+    for name in ("begin_move", "close_move"):
+        real = getattr(executor, name)
+        monkeypatch.setattr(executor, name, lambda *a, real=real, name=name: (steps.append(name), real(*a))[1])
+    disk = FullDisk(990, frees=10, tiers=(TierName.HOT, TierName.WARM))
+    world = World(tmp_path / "world", files=files, policy_more={"hot": a_fill()}, measure=disk).make()
+    monkeypatch.setattr(executor, "INLINE_SEGMENTS", 0)
+    monkeypatch.setattr(executor, "INLINE_BYTES", 0)
+    assert phases(world.run("2h")) == {"transition": 4}
+    assert steps == ["begin_move", "close_move"] * 4
 
 
 def test_a_team_over_its_hard_quota_gives_down_to_its_soft_one(tmp_path: Path) -> None:

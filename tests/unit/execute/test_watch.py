@@ -110,6 +110,45 @@ def test_three_batches_without_a_gain_end_it() -> None:
     assert "3 batches were done ahead of their time and no room was seen" in watch.given_up["hot"]
 
 
+def test_small_gains_are_looked_for_together() -> None:
+    """Of 1000 MiB: three batches of 400 KiB are one look, and a minute is waited for once."""
+    disk = Disk(used=900, appears_after=10_000)
+    watch = disk.watch()
+    for number in range(9):
+        assert watch.may_begin(a_relief(1)), number
+        watch.ended(a_relief(1), freed_bytes=400 * 1024, stored_bytes=0)
+        assert (disk.seconds > 0) is (number >= 2)
+    assert 180 <= disk.seconds <= 3 * 69
+    assert not watch.may_begin(a_relief(1))
+    seen = Disk(used=900)
+    watch = seen.watch()
+    for number in range(9):
+        seen.free(1 if number % 3 == 2 else 0)
+        watch.ended(a_relief(1), freed_bytes=400 * 1024, stored_bytes=0)
+    assert seen.waits == [] and watch.may_begin(a_relief(1))
+
+
+def test_what_a_look_sees_of_batches_in_flight_is_theirs() -> None:
+    disk = Disk(used=900)
+    watch = disk.watch()
+    batches = [a_relief() for _ in range(4)]
+    assert all(map(watch.may_begin, batches))
+    disk.free(80)  # all of them, before the first is told
+    for batch in batches:
+        watch.ended(batch, freed_bytes=20 * MIB, stored_bytes=0)
+    assert disk.waits == [] and watch.given_up == {}
+
+
+def test_what_others_free_hides_no_batch_that_gains_nothing() -> None:
+    disk = Disk(used=990)
+    watch, begun = disk.watch(), 0
+    for number in range(6):
+        if watch.may_begin(batch := a_relief()):
+            begun += 1
+            done(watch, disk, batch, 150 if number == 0 else 0)
+    assert begun == 4, "the first gained what three would have, and none is in flight"
+
+
 def test_a_gain_in_between_counts_anew() -> None:
     disk = Disk(used=990)
     watch, begun = disk.watch(), 0

@@ -414,6 +414,17 @@ def test_a_source_that_asks_for_it_gets_stored_copies_of_what_is_old_enough() ->
     )
 
 
+def test_archives_stay_where_their_next_tier_is_on_the_same_file_system_and_originals_are_compressed() -> None:
+    archive, (stored,) = an_archive_of(a_segment("30h", size="10MiB"), size="300MiB")
+    fresh = a_segment("10h", size="10MiB")
+    view = a_view(stored, fresh, archives=[archive])
+    everywhere = (TierName.HOT, TierName.WARM, TierName.COLD)
+    one = relieve(view, MARKS, a_file_system(used="801MiB", tiers=everywhere, name="hot+warm+cold"))
+    assert one.ids() == [fresh.id] and one.archives() == []
+    two = relieve(view, MARKS, a_file_system(used="801MiB", tiers=everywhere[:2], name="hot+warm"))
+    assert two.archives() == [archive.id]
+
+
 def test_what_this_very_plan_stores_early_is_evicted_by_it_and_moved_by_nothing() -> None:
     old = [a_segment(f"{10 * 60 - number}m", size="10MiB") for number in range(4)]
     view = a_view(*old, a_segment("1h", size="10MiB"))
