@@ -93,6 +93,10 @@ def test_teams_over_their_quota_give_in_turn_and_no_more_than_is_needed(clean: C
     clean("relief", happened=("relief of vision", "relief of nlp", "relief of recsys", "moved early"))
 
 
+def test_a_disk_over_its_high_mark_is_relieved_to_low(clean: Clean) -> None:
+    clean("relief", happened=("relief of the disk",))
+
+
 def test_what_logs_say_of_errors_is_kept_line_by_line(clean: Clean) -> None:
     clean("errors", happened=("errors kept",))
 

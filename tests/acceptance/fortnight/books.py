@@ -27,6 +27,7 @@ from tests.acceptance.fortnight.policy import (
     GRACE,
     HOUR,
     LOST,
+    LOW,
     SETTLE,
     TEAMS,
     Figures,
@@ -96,12 +97,17 @@ class Run:
     now_ns: int
     summary: Mapping[str, object]
     is_whole: bool = True  # neither killed nor stopped: everything that was due was done
+    disk: tuple[int, int] = (0, 0)  # size and used bytes when it was over
 
     @property
     def reliefs(self) -> set[str]:
         lines = self.summary.get("relief", [])
         assert isinstance(lines, list)
         return {line["name"] for line in lines}
+
+    @property
+    def relieved_disk(self) -> bool:
+        return any(not name.startswith("team ") for name in self.reliefs)
 
 
 @dataclass
@@ -118,6 +124,7 @@ class Books:
     braked: bool = False
     accepted_ns: int = 0
     label: str = ""
+    last_run: Run | None = None
     _known_logs: int = 0
     _last_batch: int = 0
     _of_log: dict[int, Entry] = field(default_factory=dict)
@@ -212,7 +219,7 @@ class Books:
 
     def after(self, run: Run) -> None:
         """Hold everything against everything."""
-        self.label = run.label
+        self.label, self.last_run = run.label, run
         before = self.usage_of_teams()
         left = self._look_into_sources(run)
         objects = {(tier, key): it for tier, reader in self.tiers.items() for key, it in reader.read().items()}
@@ -524,7 +531,7 @@ class Books:
                 continue
             self.counts["moved early"] += 1
             names = {f"team {entry.log.team} on hot", f"team {entry.log.team} in all"}
-            if not (run.reliefs & names or any(not name.startswith("team ") for name in run.reliefs)):
+            if not (run.reliefs & names or run.relieved_disk):
                 self.say("relief", f"{entry} left {figures.warm - age / HOUR:.1f} h early, and nobody needed room")
 
     def _judge_relief(self, left: list[Entry], before: Usage, run: Run) -> None:
@@ -550,8 +557,12 @@ class Books:
                     self.say("relief", f"{team} was relieved to {used}, not to {quota.soft}")
                 if early and used + max(early) <= quota.soft:
                     self.say("relief", f"{team} was relieved to {used}, far below {quota.soft}")
-        if any(not name.startswith("team ") for name in run.reliefs):
+        if run.relieved_disk:
             self.counts["relief of the disk"] += 1
+            size, used = run.disk
+            could = [e for e in self.entries if e.state == "hot" and self.may_move(e, run.now_ns)]
+            if used > LOW * size and could:
+                self.say("relief", f"the disk was relieved to {used / size:.3f}, not to {LOW}, and {could[0]} could go")
 
     def _nothing_is_overdue(
         self, live: Mapping[tuple[str, str], list[Entry]], objects: Mapping[tuple[str, str], Object], run: Run
@@ -563,7 +574,7 @@ class Books:
             if age >= self.figures(entry).warm * HOUR:
                 self.say("due", f"{entry} is {age / HOUR:.1f} h old and still in its source")
             copied_after = COPIED_EARLY.get(entry.log.source)
-            if copied_after is not None and age >= copied_after and entry.copy is None:
+            if copied_after is not None and age >= copied_after and entry.copy is None and not run.relieved_disk:
                 self.say("due", f"{entry} is {age / HOUR:.1f} h old and has no early copy")
             if entry.copy is not None:
                 self.counts["copied early"] += 1

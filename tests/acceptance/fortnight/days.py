@@ -86,7 +86,7 @@ def _by_day(on: Cluster, tick: Tick, is_morning: bool) -> Iterator[jobs.Job]:
 BEFORE: Final[Mapping[int, Sequence[Act]]] = {
     12: (lambda it: it.change_policy(),),
     16: (lambda it: it.accept_policy(),),
-    # 19: (lambda it: it.fill_disk(),),
+    19: (lambda it: it.fill_disk(),),
     20: (lambda it: it.empty_disk(),),
 }
 AFTER: Final[Mapping[int, Sequence[Act]]] = {
