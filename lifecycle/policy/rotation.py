@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_COMPRESSED: Final = (b".gz", b".xz", b".zst", b".bz2")
+COMPRESSED: Final = (b".gz", b".xz", b".zst", b".bz2")
 # .0 to .9999 | -20260312, .20260312, with hour, minute and second, -HHMMSS or -epoch | .2026-03-12, with _HH-MM-SS
 _STAMP: Final = (
     rb"(?:[-._](?:19|20)\d{6}(?:(?:\d{2}){1,3}|[-_T]\d{2,10})?"
@@ -28,7 +28,7 @@ def rotation_bases(name: bytes) -> tuple[bytes, ...]:
     ``app.1.log.gz`` may belong to a set ``app.1.log`` that was compressed, or to ``app.log``.
     """
     base = name
-    if name.endswith(_COMPRESSED):
+    if name.endswith(COMPRESSED):
         base = name[: name.rindex(b".")]
     if base and base[-1] in _DIGITS:
         match = _STAMPED.match(base) or _NUMBERED.match(base)

@@ -25,7 +25,7 @@ from lifecycle.scan.absence import Absences
 from lifecycle.scan.compare import last_write_of
 from lifecycle.scan.evidence import OpenFiles
 from lifecycle.scan.folder import Changes, FolderUpdate
-from lifecycle.scan.gaps import Gap, iter_gaps, note_gap
+from lifecycle.scan.gaps import Gap, iter_gaps, new_packed, note_gap
 from lifecycle.scan.handles import ThreadRoots
 from lifecycle.scan.holdfile import HoldFile, has_hold, read_hold_file
 from lifecycle.scan.sniff import ask_writer
@@ -144,10 +144,11 @@ class TreeScan:
         update = FolderUpdate(self._changes, folder, ref, self._walk.root.device_of(folder.path))
         update.run(files, may_know=not self._is_first)
         self.absences.expected += sum(file.original != Original.MISSING for file in files)
-        for gap in iter_gaps(update.gone.values(), folder.entries):
+        packed = new_packed(folder.entries, files) if update.gone or self._changes.displaced else {}
+        for gap in iter_gaps(update.gone.values(), folder.entries, packed):
             note_gap(self._walk.found, folder.path, gap)
         for file in self._changes.displaced.values():
-            for gap in iter_gaps([file], folder.entries) if file.directory_id == ref.id else ():
+            for gap in iter_gaps([file], folder.entries, packed) if file.directory_id == ref.id else ():
                 self._displaced_gaps[file.inode] = (folder.path, gap)
         missed = self.absences.add(((file.id, file.original) for file in update.gone.values()), ref.id or 0)
         # Compared again next time, so that these absences are seen again whether this scan is believed or not.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 import subprocess
@@ -63,6 +64,49 @@ def test_what_was_stored_before_it_went_is_none(world: World) -> None:
         rotate(world, 2, b"round %d\n" % number)
     world.run("31h")
     assert gaps(world) == []
+
+
+def pack(world: World, name: str, to: str, *, keeps_time: bool = True) -> None:
+    """As gzip does it for logrotate; kubelet's own leaves a time of its own."""
+    plain, packed = world.logs / FOLDER / name, world.logs / FOLDER / to
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    if keeps_time:
+        shutil.copystat(plain, packed)
+    plain.unlink()
+
+
+def test_what_a_rotator_has_compressed_did_not_go(world: World) -> None:
+    """logrotate with delaycompress: yesterday's .1 is today's .2.gz; and kubelet, which keeps the name."""
+    world.write(f"{FOLDER}/0.log", b"a container\n", age="2h")
+    world.write(f"{FOLDER}/0.log.20260312-101010", b"a container before\n", age="3h")
+    world.run("1h")
+    rotate(world, 9, b"round\n")
+    pack(world, "rank_0.log.3", "rank_0.log.3.gz")
+    pack(world, "rank_0.log.2", "rank_0.log.2.gz")
+    pack(world, "0.log.20260312-101010", "0.log.20260312-101010.gz", keeps_time=False)
+    world.run("2h")
+    assert gaps(world) == []
+
+
+def test_a_log_that_went_on_and_was_compressed_at_once_did_not_go(world: World) -> None:
+    """logrotate without delaycompress: the file that was live is .1.gz, and newer than it was seen."""
+    world.run("1h")
+    with (world.logs / FOLDER / "rank_0.log").open("ab") as out:
+        out.write(b"more\n")
+    rotate(world, 9, b"round\n")
+    pack(world, "rank_0.log.1", "rank_0.log.1.gz")
+    world.run("2h")
+    assert gaps(world) == []
+
+
+def test_what_was_compressed_covers_no_more_than_one_each(world: World) -> None:
+    world.run("1h")
+    rotate(world, 9, b"round\n")
+    pack(world, "rank_0.log.2", "rank_0.log.2.gz")
+    (world.logs / FOLDER / "rank_0.log.1").unlink()
+    (world.logs / FOLDER / "rank_0.log.3").unlink()
+    world.run("2h")
+    assert [(detail, files) for detail, files, _ in gaps(world)] == [(f"{FOLDER}/rank_0.log", 2)]
 
 
 def test_a_log_that_is_no_rotation_and_went_is_none(world: World) -> None:
